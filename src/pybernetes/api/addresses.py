@@ -120,7 +120,7 @@ def is_valid_interface_address(path: Path | str | None, value: str) -> list[Fiel
 
 
 def warnings_for_ip(path: Path | str | None, value: str) -> list[str]:
-    """What to warn about an accepted address that is not written the standard way."""
+    """Warnings about an accepted address that is not in canonical form."""
     address = parse_ip(value)
     if address is None:
         return []
@@ -132,7 +132,7 @@ def warnings_for_ip(path: Path | str | None, value: str) -> list[str]:
 
 
 def warnings_for_cidr(path: Path | str | None, value: str) -> list[str]:
-    """What to warn about an accepted block that is not written the standard way."""
+    """Warnings about an accepted block that is not in canonical form."""
     parsed = parse_cidr(value)
     if parsed is None:
         return []

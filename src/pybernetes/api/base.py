@@ -1,8 +1,8 @@
 """The base of every kind.
 
 All fields are optional and `None` means absent: what is required is a matter of validation, which can name the
-field and the object, and not of decoding. Unknown fields are refused by the decoder because that is free; whoever
-wants to ignore or report them prunes first (`api/strict.py`).
+field and the object, and not of decoding. Unknown fields are refused by the decoder because that is free; callers that
+ignore or report them prune first (`api/strict.py`).
 
 `gc=False`: kinds are trees, never cycles, and the collector need not walk them.
 """

@@ -1,7 +1,7 @@
 """Configuration files of components: a kind and a version, decoded strictly, complaints in upstream's words.
 
-Everything wrong with the form is told at once (unknown fields, keys given twice, at any depth). What the content means
-is for the reader of each file, who also says which file it was.
+Syntax errors are reported together (unknown fields, keys given twice, at any depth). The content is validated
+by the reader of each file, which also adds the file's name to errors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Section(Struct):
 
 
 class Scheme(NamedTuple):
-    """What a reader knows."""
+    """The kinds and versions that a reader accepts."""
 
     kinds: Collection[tuple[str, str]]
     """Versions (with their group) and kinds."""
@@ -94,7 +94,7 @@ def check_type(value: Any, data: bytes, scheme: Scheme) -> tuple[str, str]:
 
 
 def not_registered(version: str, kind: str, scheme: Scheme) -> ConfigError:
-    """The complaint about a version and kind that nobody reads."""
+    """The error for an unknown version and kind."""
     if version.count("/") > 1:
         return ConfigError(f"unexpected GroupVersion string: {version}")
     return ConfigError(f'no kind {quote(kind)} is registered for version {quote(version)} in scheme "{scheme.name}"')

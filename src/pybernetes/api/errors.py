@@ -27,7 +27,7 @@
           └── TooLargeResourceVersion                       a resourceVersion from the future
 
 Raise the class that says what happened; the server answers with its `status()`, whose words and shape are the ones
-clients of Kubernetes match on. `from_status` is the way back, for whoever receives a Status.
+clients of Kubernetes match on. `from_status` is the way back, for clients that receive a Status.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class BadRequest(APIError):
 
 
 class Unauthorized(APIError):
-    """Nobody known sent this request."""
+    """The request has no valid credentials."""
 
     code, reason = 401, "Unauthorized"
 
@@ -229,7 +229,7 @@ class ApplyConflict(Conflict):
 
 
 class Gone(APIError):
-    """What was asked for is not served any more."""
+    """The requested resource or version is not served any more."""
 
     code, reason = 410, "Gone"
 

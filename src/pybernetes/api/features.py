@@ -1,8 +1,8 @@
-"""What this process has that upstream no longer has by default: old alpha features, asked for by name.
+"""Old alpha features that upstream no longer has by default, enabled by name for this process.
 
 Kinds are made when their modules are imported, so that a field that only a feature has must be known to be wanted
-before. The environment says so: whoever wants a feature sets it and begins anew (`apiserver.command`), and processes
-that are started from there know it as well. Without it nothing of the feature is there at all.
+before. The environment says so: the caller that wants a feature sets it and begins anew (`apiserver.command`), and
+processes that are started from there know it as well. Without it nothing of the feature is there at all.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class FieldError:
         self.detail = detail
 
     def body(self) -> str:
-        """What is wrong, without the field: the message of a cause."""
+        """The error without the field: the message of a cause."""
         text = _TITLES[self.type]
         if self.type not in _WITHOUT_VALUE and self.value is not OMIT:
             # Enumerations are types of their own in Go, and what is no plain string is printed as JSON.

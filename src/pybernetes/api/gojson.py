@@ -44,7 +44,7 @@ def loads(body: bytes) -> Any:
         text = _SURROGATE.sub(_pair_or_replacement, text)
     try:
         return json.loads(text, object_pairs_hook=Pairs, parse_float=Number, parse_int=_int, parse_constant=_constant)
-    except RecursionError:  # long before Go's limit; what is nested so deep is nobody's object
+    except RecursionError:  # long before Go's limit; no real object is nested so deep
         raise SyntaxProblem(syntax_problem(body) or TOO_DEEP) from None
     except ValueError:
         raise SyntaxProblem(syntax_problem(body) or "invalid character in JSON input") from None
@@ -89,7 +89,7 @@ def as_float(value: int | float | Number) -> float:
 
 
 def word(value: Any) -> str:
-    """What Go calls the type of a value."""
+    """Go's name for the type of a value."""
     if isinstance(value, Number) or type(value) in (int, float):
         return "number"
     if value is None:

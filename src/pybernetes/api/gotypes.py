@@ -1,4 +1,4 @@
-"""What upstream's Go calls fields and their types, for the words of its decoder.
+"""Go's names of fields and their types, for the messages of upstream's decoder.
 
 Most of it follows from the classes. What does not (strings with a type of their own, structs that are embedded in Go
 and flat on the wire) is in `gotypes.txt`, written by tools/extract_gotypes.py, which explains its form. The file is
@@ -39,7 +39,7 @@ _FORMATS: Final = {
 
 
 def go_field(cls: type[Struct], info: FieldInfo) -> GoField:
-    """What Go makes of a field of a class."""
+    """The Go field for a field of a class."""
     return _special().get((_class_name(cls), info.wire)) or GoField((), tuple(derived_chain(info)))
 
 

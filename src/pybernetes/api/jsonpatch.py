@@ -53,7 +53,7 @@ def check(patch: Any) -> list[Any]:
 
 
 def unknown_fields(patch: list[Any]) -> list[str]:
-    """What strict field validation says about fields that no operation has."""
+    """The errors of strict field validation for unknown fields of operations."""
     known = ("op", "path", "from", "value")
     return [
         f"json patch unknown field {quote(f'[{index}].{key}')}"

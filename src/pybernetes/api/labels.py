@@ -166,7 +166,7 @@ def checked(key: str, operator: str, values: Sequence[str] = (), path: Path | No
 
 
 def validate(key: str, operator: str, values: Sequence[str], path: Path | None = None) -> list[FieldError]:
-    """What is wrong with the parts of a requirement."""
+    """Validate the parts of a requirement."""
     at = path.child if path is not None else Path
     problems: list[FieldError] = []
     wrong = is_label_key(key)
@@ -203,7 +203,7 @@ def validate(key: str, operator: str, values: Sequence[str], path: Path | None =
 
 
 def validate_labels(labels: Mapping[str, str] | None, path: Path) -> list[FieldError]:
-    """What is wrong with the keys and values of a map of labels."""
+    """Validate the keys and values of a map of labels."""
     problems: list[FieldError] = []
     for key, value in (labels or {}).items():
         problems.extend(field.invalid(path, key, wrong) for wrong in is_label_key(key))

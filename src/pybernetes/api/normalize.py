@@ -5,7 +5,7 @@ pointers in Go and can say so.
 `normalizer(cls)` is compiled once for each class and changes an object in place. It looks at nothing twice, which keeps
 a typical pod at two microseconds.
 
-A value that has no canonical form raises `ValueError` in Go's words; whoever knows the kind adds it (`strict.py`).
+A value that has no canonical form raises `ValueError` with Go's message; the caller adds the kind (`strict.py`).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def normalize(obj: Struct) -> None:
 
 
 def _canonical(source: Source, info: FieldInfo) -> list[str]:
-    """What to do with one field, if anything."""
+    """The code for one field, if it needs any."""
     field = f"obj.{info.name}"
     if canonical := _expression(source, info, "value"):
         lines = [f"new = {canonical}", "if new is not value:", f"    {field} = new"]

@@ -28,7 +28,7 @@ class Block(NamedTuple):
 
 
 class PEMError(ValueError):
-    """What is wrong with the content of PEM, in Go's words."""
+    """An error in PEM data, with Go's wording."""
 
 
 def blocks(data: bytes) -> Iterator[Block]:

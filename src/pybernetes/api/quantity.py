@@ -39,7 +39,7 @@ _DIGITS_OF_INT64 = 18
 _DIGITS_OF_FLOAT64 = 15
 
 _CACHE_SIZE = 4096
-_MAX_LENGTH = 3000  # characters; nobody has that many bytes
+_MAX_LENGTH = 3000  # characters; far beyond any real quantity
 _MAX_ALIGN = 1000  # powers of ten; beyond, the smaller of two summands has no digit the larger can show
 _MAX_DIGITS = 3100  # of a sum; with _MAX_ALIGN more it stays below the 4300 that Python converts
 _MAX_BITS = int(_MAX_DIGITS / math.log10(2))

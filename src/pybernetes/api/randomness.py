@@ -1,4 +1,4 @@
-"""What nobody can foresee, made many at a time: a system call for 16 random bytes costs 5 us."""
+"""Random UUIDs and suffixes, made many at a time: a system call for 16 random bytes costs 5 us."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Stock:
         os.register_at_fork(after_in_child=self._made.clear)
 
     def take(self) -> str:
-        """One that nobody else gets."""
+        """The next value, which is never returned again."""
         try:
             return self._made.pop()
         except IndexError:

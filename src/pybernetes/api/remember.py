@@ -31,7 +31,7 @@ class Remembered(Generic[T]):
         self._known: dict[bytes, T] = {}
 
     def recall(self, part: Any) -> T | None:
-        """What was found out about such a part before."""
+        """The cached result for an equal part."""
         return self._known.get(self._key(part))
 
     def __call__(self, part: Any) -> T | None:

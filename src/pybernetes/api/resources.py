@@ -35,7 +35,7 @@ class Subresource:
 
 @dataclass(frozen=True, eq=False)
 class Resource:
-    """What is known about a resource before its first object is decoded. Compared by identity."""
+    """A served resource: known before its first object is decoded. Compared by identity."""
 
     group: str
     version: str
@@ -94,7 +94,7 @@ class Resource:
 
     @cached_property
     def storage_version_hash(self) -> str:
-        """What discovery tells about the stored version; empty if nothing is stored."""
+        """The hash in discovery of the stored version; empty if the resource is not stored."""
         if not self.stored:
             return ""
         group, _, version = self.storage_version.rpartition("/")

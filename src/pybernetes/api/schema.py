@@ -1,7 +1,7 @@
-"""What the classes of kinds say about their fields, for those who work on any kind: OpenAPI, strict decoding,
+"""The fields of the kinds' classes, for code that works on any kind: OpenAPI, strict decoding,
 strategic merge, server-side apply, explain.
 
-`fields(cls)` reads annotations and markers once for each class. Nobody needs it to decode or encode.
+`fields(cls)` reads annotations and markers once for each class. Decoding and encoding do not need it.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def strategic_merge(original: _Map, patch: _Map, cls: type[Struct]) -> _Map:
 
 
 class _Type(NamedTuple):
-    """What the kind says about a place in the object: a struct's class, or what it is instead."""
+    """The type of a place in the object: a struct's class, or another kind of type."""
 
     struct: type[Struct] | None
     kind: str = "struct"
@@ -214,7 +214,7 @@ def _arrange(merged: _List, order: _List, live: _List, merge_key: str) -> _List:
 
 
 def _keys_of(items: _List, merge_key: str) -> _List:
-    """What tells the items apart: the merge key of maps, scalars themselves."""
+    """The identities of the items: the merge key of maps, scalars themselves."""
     return [_key_of(item, merge_key) for item in items] if merge_key else items
 
 

@@ -1,6 +1,6 @@
 """From the bytes of a request to a kind, and what is wrong with them.
 
-Three things must come out right and none may cost the normal request anything: fields nobody knows are reported
+Three things must come out right and none may cost the normal request anything: unknown fields are reported
 (`fieldValidation=Strict`), warned about (`Warn`) or ignored (`Ignore`); keys given twice likewise; and a value of the
 wrong type is refused in the words of Go's decoder, which clients and their users know.
 
@@ -123,7 +123,7 @@ _EVERYWHERE = frozenset(("List", "Status", "DeleteOptions", "ListOptions", "Patc
 
 
 def no_text(document: dict[str, Any], name: str) -> str | None:
-    """What Go says about a kind or version that is no text; None if it is one, or is not there."""
+    """Go's error for a kind or version that is no string; None if it is one, or is missing."""
     value = document.get(name)
     if value is None or type(value) is str:
         return None
@@ -131,7 +131,7 @@ def no_text(document: dict[str, Any], name: str) -> str | None:
 
 
 def not_an_object(value: Any) -> str:
-    """What Go says about JSON that is no object where a kind is looked for."""
+    """Go's error for JSON that is no object where a kind is expected."""
     return (
         f"json: cannot unmarshal {gojson.word(value)} into "
         'Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
@@ -166,7 +166,7 @@ def _decode_slowly(cls: type[T], body: bytes, api_version: str) -> tuple[T, list
 
 
 class _Named(NamedTuple):
-    """What an object says it is."""
+    """The kind and version of an object."""
 
     kind: str | None
     api_version: str | None

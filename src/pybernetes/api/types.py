@@ -1,4 +1,4 @@
-"""What fields are made of: wire types with a meaning of their own, and markers that say what a schema says.
+"""Types of fields: wire types with a meaning of their own, and markers for schemas.
 
 Everything here is read through `Annotated`. Annotations are strings at run time, so a marker costs nothing until
 `api/schema.py` asks for it; the decoder sees only the plain type.
@@ -12,13 +12,14 @@ import msgspec
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """What is equal is of one class: Python before 3.11.4 keeps one `Annotated` for all whose markers are equal, and
+    """Markers that are equal have one class: Python before 3.11.4 keeps one `Annotated` for all whose markers are
+    equal, and
     tuples of different classes may be.
     """
 
 
 class Format(Marker, frozen=True):
-    """What a plain type means, in OpenAPI's word for it."""
+    """The meaning of a plain type, as OpenAPI's `format`."""
 
     name: str
 

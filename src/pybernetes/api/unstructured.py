@@ -1,4 +1,4 @@
-"""What is wrong with the outcome of a strategic merge patch, in the words of upstream's converter.
+"""Errors in the result of a strategic merge patch, with the wording of upstream's converter.
 
 It makes objects of maps field by field, without Go's JSON decoder, and speaks of Go's kinds and types. Types that read
 themselves are given their value alone, and do not know what field it is for.

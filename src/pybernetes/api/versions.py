@@ -10,7 +10,7 @@ _STAGES: Final = {"alpha": 0, "beta": 1, None: 2}
 
 
 def priority(version: str) -> tuple[int, int, int, str]:
-    """What to sort versions by, the most wanted first: v2, v1, v1beta2, v1beta1, v1alpha1, foo."""
+    """The sort key of versions, the most preferred first: v2, v1, v1beta2, v1beta1, v1alpha1, foo."""
     found = _VERSION.fullmatch(version)
     if found is None:
         return 1, 0, 0, version

@@ -44,7 +44,7 @@ class Source:
         self._visits = visits
 
     def name(self, value: Any) -> str:
-        """What the text can call a value that is not text."""
+        """The name under which the generated code can use a value that is not text."""
         name = f"v{len(self.names)}"
         self.names[name] = value
         return name

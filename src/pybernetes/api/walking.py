@@ -176,7 +176,7 @@ class Walk:
 
 
 def _union(value: Any, info: FieldInfo) -> Any:
-    """A value of several types, which reads itself: nobody is told of unknown fields in it, errors end the reading.
+    """A value of several types, which reads itself: unknown fields in it are not reported, errors end the reading.
 
     What is none of its types counts as nothing said, unless one of them is a flag.
     """

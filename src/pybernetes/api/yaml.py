@@ -207,7 +207,7 @@ def _scalar(node: yaml.ScalarNode) -> Any:
 
 
 def _plain(text: str) -> Any:
-    """What a scalar without quotes means."""
+    """Parse a scalar without quotes."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in "+-.0123456789":

@@ -1,7 +1,8 @@
 """Objects as Go's encoder shows them, whatever a client left out or spelled out.
 
 Of a value that is zero Go writes what its type demands: `status: {}`, `attached: false` and `lastProbeTime: null` are
-there although nobody set them, `labels: {}` and `ports: []` are not although somebody did. The `Always` markers of the
+there although no client set them, `labels: {}` and `ports: []` are not although a client did. The `Always` markers of
+the
 kinds say which is which. Three steps lead there, so that everybody on the way sees what upstream's code sees:
 
 1. `normalize.py`, while decoding: texts, numbers and flags that are zero are absent, unless they are pointers in Go.

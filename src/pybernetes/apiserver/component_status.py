@@ -1,7 +1,7 @@
 """ComponentStatuses: whether scheduler, controller manager and store are healthy, asked when somebody looks.
 
 Scheduler and controller manager are asked for /healthz at the ports that upstream's have on the same machine, or at
-those of `--component-health`. Their certificates are not checked, as with upstream: nothing is told to them.
+those of `--component-health`. Their certificates are not verified, as upstream: the request contains no secrets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is served, for clients that want to know: `/api`, `/apis`, each group, each version, and all at once (v2).
+"""Discovery documents: `/api`, `/apis`, each group, each version, and all at once (v2).
 
 Documents are made when first asked for and kept; the aggregated ones carry an ETag, so that a client with a fresh
 copy is answered with 304 and nothing else.

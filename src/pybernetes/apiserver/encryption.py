@@ -76,7 +76,8 @@ def encrypted(store: Store, options: argparse.Namespace) -> Store:
 
 
 def plugins_check(store: Store, options: argparse.Namespace) -> Check | None:
-    """`kms-providers` of /healthz and /readyz: whether all are well who keep keys; None if nobody does or ever will."""
+    """The check `kms-providers` of /healthz and /readyz: whether all KMS plugins are healthy; None without
+    encryption."""
     if options.encryption_provider_config is None:
         return None
     from pybernetes.store.encryption.store import EncryptedStore
@@ -110,7 +111,7 @@ def _counting(used: bytes, read: Callable[[Path], Rules]) -> Callable[[Path], Ru
 def essential_prefixes() -> frozenset[str]:
     """Where what this server decides by is kept: it does not run without all of it.
 
-    With a policy, a quota or a disruption budget that nobody can read it would allow what is forbidden.
+    With an unreadable policy, quota or disruption budget it would allow what is forbidden.
     """
     kept = [each for each in RESOURCES if each.stored]
     return frozenset(

@@ -1,8 +1,8 @@
 """`--feature-gates`: which of upstream's gates there are, and that each is as upstream's default has it.
 
 What a gate guards is here or is not; none can be turned over. So a gate that is given as it is anyway is fine, and
-every other is refused: whoever turns on what is not here, or turns off what is, must not believe that it worked. The
-gates, with their defaults in v1.36 and whether upstream has locked them, are in `feature_gates.txt`.
+every other is refused: a user who changes a gate must not believe that it worked. The gates, with their defaults in
+v1.36 and whether upstream has locked them, are in `feature_gates.txt`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 
 
 def check(given: Iterable[str]) -> list[str]:
-    """What is wrong with gates, each `[kube:]NAME=BOOL`."""
+    """Errors in gates, each `[kube:]NAME=BOOL`."""
     given = list(given)
     if not given:
         return []

@@ -161,7 +161,7 @@ class Dispatcher:
     async def _within(self, request: Request, seconds: float) -> Response | None:
         """Answer in the time that the client is willing to wait. What it asked for may be done all the same."""
         try:
-            # Whoever waits for something himself, and as long as the client does, knows better what did not happen.
+            # A handler with a timeout of its own, for as long as the client waits, reports the better error.
             async with asyncio.timeout(seconds + _LAST_WORD):
                 return await self(request, in_time=True)
         except TimeoutError:
@@ -200,7 +200,7 @@ class Dispatcher:
 
 
 def _check_custom(info: RequestInfo, resource: Resource) -> None:
-    """Custom resources have no router before them upstream: HEAD reads, and other methods are told of as verbs."""
+    """Upstream has no router for custom resources: HEAD reads, and other methods are reported as verbs."""
     if info.verb not in resource.verbs:
         raise MethodNotSupported(info.group, info.resource, info.verb)
     if info.verb in _NAMED and not info.name:

@@ -17,7 +17,7 @@ from .health import Check, Health
 
 
 class Step(Enum):
-    """What happens at the start, in this order."""
+    """The steps of the start, in this order."""
 
     CACHE = "everything is read"
     EXTENSIONS = "definitions are served"
@@ -71,7 +71,7 @@ _HOOKS: Final = {
 
 
 class Hooks:
-    """What of the start is done."""
+    """The progress of the start."""
 
     def __init__(
         self, health: Health, *, flows: bool, grace: float = 0.0, clock: Callable[[], float] = time.monotonic
@@ -100,6 +100,6 @@ class Hooks:
 
 
 async def _log() -> None:
-    """What is logged can be written."""
+    """Make sure that log records can be written."""
     for handler in logging.getLogger().handlers:
         handler.flush()

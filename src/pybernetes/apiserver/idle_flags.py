@@ -1,9 +1,9 @@
 """Upstream's flags that change nothing here, and those that are refused.
 
 A start script that was written for upstream should work where a flag is about something that is not here, HTTP/2 or
-profiles or the sizes of caches: such flags are taken, checked as upstream checks them, and whoever gives one is told
-that it has no effect. A flag that promises something, a limit or a way for connections or another place, is refused
-unless it says what is so anyway: nobody is to believe in a wall that is not there.
+profiles or the sizes of caches: such flags are accepted, checked as upstream checks them, and a warning says
+that they have no effect. A flag that promises something, a limit or a way for connections or another place, is refused
+unless its value is the actual behaviour: users must not rely on protection that is not there.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ REFUSED: Final = (
     Flag("peer-advertise-ip", str, "", _PEERS),
     Flag("peer-advertise-port", str, "", _PEERS),
     Flag("peer-ca-file", str, "", _PEERS),
-    Flag("shutdown-send-retry-after", boolean, False, "nobody listens any more during the shutdown"),
+    Flag("shutdown-send-retry-after", boolean, False, "the listening sockets are closed during the shutdown"),
 )
 """Refused with any other value than the default."""
 
@@ -113,7 +113,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace) -> list[str]:
-    """What is wrong with them, in upstream's words where upstream has any."""
+    """Errors in them, with upstream's wording where upstream has any."""
     given = {name.replace("_", "-"): value for name, value in vars(options).items()}
     problems = feature_gates.check(options.feature_gates)
     problems += [f"--{each.name}: {each.why}" for each in REFUSED if given[each.name] != each.default]
@@ -135,7 +135,7 @@ def check(options: argparse.Namespace) -> list[str]:
 
 
 def notes(options: argparse.Namespace) -> list[str]:
-    """What to tell somebody who has given flags that do nothing."""
+    """Warnings about given flags that have no effect."""
     return [
         f"--{flag.name} has no effect: {flag.why}"
         for flag in WITHOUT_EFFECT

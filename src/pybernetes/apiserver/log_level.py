@@ -14,7 +14,7 @@ _MAXIMUM = 2**32 - 1
 
 
 def handlers() -> dict[str, Handler]:
-    """What to serve, by path."""
+    """The handlers, by path."""
     return {"/debug/flags": _index, "/debug/flags/": _index, "/debug/flags/v": _verbosity}
 
 

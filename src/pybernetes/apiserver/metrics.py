@@ -1,4 +1,4 @@
-"""What the server counts, in upstream's names.
+"""The server's metrics, with upstream's names.
 
 Counting is on the path of every request and therefore only adds to numbers in dicts; the library that knows
 Prometheus's format is imported when somebody asks for `/metrics`.
@@ -232,7 +232,7 @@ class Metrics:
 
 
 def text_of(*collectors: Any, registering: Iterable[Callable[..., object]] = ()) -> bytes:
-    """What collectors tell, in Prometheus's text format; classes of the library register themselves."""
+    """The collectors' metrics in Prometheus's text format; classes of the library register themselves."""
     from prometheus_client import generate_latest
     from prometheus_client.core import CollectorRegistry
 

@@ -1,4 +1,4 @@
-"""What form the client wants its answer in, from the Accept header, and what form its body has.
+"""Negotiates the media type of the response, from the Accept header, and that of the body.
 
 One seam for codecs: `MEDIA` lists what can be written, `BODIES` what can be read. A media type that cannot be written
 is passed over as long as the client accepts another one, so that clients that prefer protobuf or CBOR fall back to

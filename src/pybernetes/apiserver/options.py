@@ -273,7 +273,7 @@ def _check_services(options: argparse.Namespace) -> list[str]:
 
 
 def _check_initializers(options: argparse.Namespace) -> list[str]:
-    """Both flags belong to the feature: without the API nobody could say what is to be initialized."""
+    """Both flags belong to the feature: without the API there is no way to configure initializers."""
     if INITIALIZERS_NAME not in options.enable_admission_plugins:
         return []
     resource = next(each for each, _ in OPTIONAL if each.kind == "InitializerConfiguration")

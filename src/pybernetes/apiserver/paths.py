@@ -1,4 +1,4 @@
-"""What is served besides resources: the index, versions, health, metrics, discovery.
+"""The non-resource paths: the index, versions, health, metrics, discovery.
 
 Most of it is answered whatever the method, as upstream's is; what its router serves is for GET alone.
 """
@@ -66,7 +66,7 @@ class Paths:
 
     @property
     def listed(self) -> list[str]:
-        """What the index tells of."""
+        """The paths that the index lists."""
         exact = set(self._exact) - self._unlisted
         return sorted({*exact, *self._more, *self._discovery.paths, *self._health.paths})
 

@@ -1,4 +1,4 @@
-"""What is counted of configuration files that are read again while the server runs, in upstream's names."""
+"""Metrics of configuration files that are reloaded while the server runs, with upstream's names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Reloads:
         self._count("success")
 
     def failed(self) -> None:
-        """What the file says is not used."""
+        """The reload failed: the file's content is not used."""
         self._count("failure")
 
     def collect(self) -> Iterator[Metric]:

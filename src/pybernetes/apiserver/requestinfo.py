@@ -1,4 +1,4 @@
-"""What a request asks for: verb, group, version, resource, namespace, name, subresource.
+"""Parses a request's path: verb, group, version, resource, namespace, name, subresource.
 
 The path alone decides, before anything is looked up, because authorization, audit and metrics need it for requests
 that are refused as well:

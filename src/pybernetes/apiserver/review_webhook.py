@@ -29,8 +29,8 @@ T = TypeVar("T", bound=Struct)
 
 ATTEMPTS = 5
 _FIRST, _FACTOR, _JITTER = 0.5, 1.5, 0.2
-_RETURNS = 10  # how often we come back as we are told to; client-go's
-_FINAL = frozenset((503,))  # of the answers from 500 on: who says this says when to come back
+_RETURNS = 10  # retries after `Retry-After`; client-go's
+_FINAL = frozenset((503,))  # of the answers from 500 on: it comes with `Retry-After`
 
 Outcome = Callable[[str, float], None]
 """Told of every attempt: success, timeout or error, and the seconds it took."""

@@ -34,7 +34,7 @@ def parse(text: str) -> RuntimeConfig:
 
 
 def check(config: RuntimeConfig) -> list[str]:
-    """What of it this server does not know."""
+    """The groups, versions and resources in it that this server does not know."""
     every = [*scheme.resources(), *(each for each, _ in OPTIONAL)]
     groups = {each.group for each in every}
     versions = {(each.group, each.version) for each in every}

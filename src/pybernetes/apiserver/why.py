@@ -1,7 +1,7 @@
 """`/debug/pyb/why?path=PATH`: why the object at an API path is as it is, as JSON, for pages and scripts.
 
-What `trace.why` reads is asked of this server's own verbs, behind its authorization, as the user who asks: nobody
-learns more by an explanation than by reading for themselves. Logs of containers are not read here.
+The objects for `trace.why` are read by this server's own verbs, behind its authorization, as the user who asks: an
+explanation reveals nothing that the user could not read. Logs of containers are not read here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Event handlers of informers: they update the cache and the queue.
 
 While a scheduling cycle runs, the snapshot must not change: events that arrive meanwhile (a cycle awaits only
-extenders,
-preemption and the search for devices) are applied when it is over.
+extenders, preemption and the search for devices) are applied when it is over.
 """
 
 from __future__ import annotations

@@ -109,19 +109,19 @@ async def test_many_requests_are_counted_as_each_would_be(clock: Clock) -> None:
     assert found[STEP, "admit", CREATE, "false"] == (3.0, [1000] * 7)
 
 
-async def test_a_plugin_that_sleeps_is_not_called_but_counted_until_it_is_roused(clock: Clock) -> None:
+async def test_a_disabled_plugin_is_not_called_but_counted_until_it_is_enabled(clock: Clock) -> None:
     first, sleeper, last = (Timed(name, clock) for name in ("First", "Sleeper", "Last"))
     plugins: list[Any] = [first, sleeper, last]
     chain = Chain(plugins)
     first.seconds, sleeper.seconds, last.seconds = 0.001, 0.002, 0.001
-    sleeper.asleep = True
+    sleeper.disabled = True
     await chain.admit(attributes(CREATE, "pods"))
     last.refuses = True
     with pytest.raises(BadRequest):
         await chain.admit(attributes(CREATE, "pods"))
     last.refuses = False
-    sleeper.asleep = False
-    sleeper.roused()
+    sleeper.disabled = False
+    sleeper.enabled()
     await chain.admit(attributes(CREATE, "pods"))
     found = counted(chain)
     assert found[PLUGIN, "First", "admit", CREATE, "false"] == (0.003, [3] * 7)
@@ -131,15 +131,15 @@ async def test_a_plugin_that_sleeps_is_not_called_but_counted_until_it_is_roused
     assert found[STEP, "admit", CREATE, "false"] == (0.006, [2] * 7)
 
 
-async def test_a_request_that_waits_while_a_plugin_is_roused_is_counted(clock: Clock) -> None:
+async def test_a_request_that_waits_while_a_plugin_is_enabled_is_counted(clock: Clock) -> None:
     waiter, sleeper = Timed("Waiter", clock), Timed("Sleeper", clock)
     plugins: list[Any] = [waiter, sleeper]
     chain = Chain(plugins)
-    waiter.seconds, waiter.waits, sleeper.asleep = 0.001, True, True
+    waiter.seconds, waiter.waits, sleeper.disabled = 0.001, True, True
     request = asyncio.create_task(chain.admit(attributes(CREATE, "pods")))
     await asyncio.sleep(0)
-    sleeper.asleep = False
-    sleeper.roused()
+    sleeper.disabled = False
+    sleeper.enabled()
     await request
     found = counted(chain)
     assert found[PLUGIN, "Waiter", "admit", CREATE, "false"] == (0.001, [1] * 7)

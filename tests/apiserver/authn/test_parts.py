@@ -236,7 +236,7 @@ async def test_the_filter_passes_on_whom_somebody_knows(kind: type[Says], answer
     if isinstance(answer, User):
         assert (passed, turns.taken) == ([("a", ["accept"])], [])
     else:
-        assert (passed, turns.taken) == ([], ["nobody/203.0.113.9"])
+        assert (passed, turns.taken) == ([], ["unauthenticated/203.0.113.9"])
 
 
 class Counting:

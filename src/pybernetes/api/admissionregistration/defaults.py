@@ -1,4 +1,4 @@
-"""What is filled in for the kinds of admissionregistration/v1 when a client leaves it out."""
+"""Defaults for the kinds of admissionregistration/v1."""
 
 from __future__ import annotations
 

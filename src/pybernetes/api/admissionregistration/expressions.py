@@ -81,7 +81,8 @@ def namespace_type() -> Type:
 
 @cache
 def environment(params: bool = False, authorizer: bool = True, patch: bool = False) -> Environment:
-    """What expressions about requests may use; `patch` adds `Object{}`, `JSONPatch{}` and `jsonpatch.escapeKey`."""
+    """The environment of expressions about requests; `patch` adds `Object{}`, `JSONPatch{}` and
+    `jsonpatch.escapeKey`."""
     variables = {"object": t.DYN, "oldObject": t.DYN, "namespaceObject": namespace_type(), "request": REQUEST}
     if params:
         variables["params"] = t.DYN
@@ -105,7 +106,7 @@ class ObjectValue(dict[str, Any]):
 
 
 class _AnyFields(dict[str, Field]):
-    """An object whose fields nobody knows: all are there, of any type."""
+    """An object of an unknown type: every field exists, of any type."""
 
     def get(self, name: str, default: Any = None) -> Field:
         return Field(t.DYN, name)
@@ -164,7 +165,7 @@ class Expression:
 
 
 def _mismatch(found: Type, returns: Sequence[Type]) -> str:
-    """What to say of a result that is not wanted; empty if it is."""
+    """The error for a result of the wrong type; empty if the type is right."""
     if not returns or any(found.exact(each) for each in returns):
         return ""
     listed = " ".join(each.go for each in returns)
@@ -177,7 +178,7 @@ _SCALARS = frozenset(
 
 
 def _variable_type(type: Type) -> Type:
-    """What others know of a variable's type; of objects, optional values and the like nothing."""
+    """The type of a variable as other expressions see it; `dyn` for objects, optional values and the like."""
     if type.kind == "list":
         return t.list_of(_variable_type(type.params[0]))
     if type.kind == "map":
@@ -206,7 +207,7 @@ class Composition:
         return made
 
     def environment(self, authorizer: bool = True, patch: bool = False) -> Environment:
-        """What the policy's expressions may use."""
+        """The environment of the policy's expressions."""
         return environment(self._params, authorizer, patch).extend({"variables": self._type})
 
     def compile(

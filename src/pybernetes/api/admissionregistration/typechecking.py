@@ -37,7 +37,7 @@ def resources_named(policy: ValidatingAdmissionPolicy) -> list[GroupVersionResou
 def check_types(
     policy: ValidatingAdmissionPolicy, kinds: Mapping[tuple[str, str, str], Type | None], params: Type | None
 ) -> list[ExpressionWarning]:
-    """What the expressions of a policy get wrong; `kinds` are types by group, version and kind."""
+    """Type errors in the expressions of a policy; `kinds` are types by group, version and kind."""
     spec = policy.spec or ValidatingAdmissionPolicySpec()
     environments = [(_shown(*name), _environment(spec, kinds[name], params)) for name in sorted(kinds)]
     warnings: list[ExpressionWarning] = []

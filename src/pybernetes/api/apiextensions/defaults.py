@@ -1,4 +1,4 @@
-"""What is filled in for a CustomResourceDefinition."""
+"""Defaults for a CustomResourceDefinition."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 
 
 class Refused(ValueError):
-    """What RE2 has against a pattern."""
+    """RE2's error for a pattern."""
 
 
 class Linear:

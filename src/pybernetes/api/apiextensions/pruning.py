@@ -1,4 +1,4 @@
-"""Taking away what a schema does not know: the server keeps no field that nobody has specified."""
+"""Prunes unknown fields: the server stores only fields that the schema specifies."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Pruner:
                 del value[key]
 
     def _keep(self, value: Any, schema: JSONSchemaProps | None, path: str) -> None:
-        """What is in a list that preserves unknown fields: only what has a schema of its own is pruned by it."""
+        """Prune inside a list that preserves unknown fields: only parts with a schema of their own."""
         if schema is None:
             return
         if isinstance(value, list):

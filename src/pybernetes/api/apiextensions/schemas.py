@@ -49,7 +49,7 @@ def all_subschemas(spec: CustomResourceDefinitionSpec) -> Iterator[JSONSchemaPro
 
 
 class Shared(NamedTuple):
-    """What all versions have in common; errors about it name one place above the versions, as upstream's do."""
+    """The fields that all versions share; errors about them name a path above the versions, as upstream's do."""
 
     schema: CustomResourceValidation | None
     subresources: CustomResourceSubresources | None

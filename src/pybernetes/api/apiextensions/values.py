@@ -35,9 +35,9 @@ NEW: Final = _New()
 def validate_value(
     value: Any, schema: JSONSchemaProps, path: Path | None = None, *, int_or_string: bool = True, old: Any = NEW
 ) -> list[FieldError]:
-    """What is wrong with a value; `int_or_string` says whether that extension counts as a type.
+    """Validate a value by a schema; `int_or_string` says whether that extension counts as a type.
 
-    With `old`, what it was before, only with what has changed.
+    With `old`, its former value, only changes are validated.
     """
     return _Checker(path, int_or_string).check(value, schema, "", old).errors
 

@@ -1,4 +1,4 @@
-"""What is filled in for APIServices when a client leaves it out."""
+"""Defaults for APIServices."""
 
 from __future__ import annotations
 

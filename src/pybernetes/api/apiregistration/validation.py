@@ -1,4 +1,4 @@
-"""What is wrong with APIServices: a group and version, served here or by somebody else."""
+"""Validation of APIServices: a group and version, served here or by somebody else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SPEC = Path("spec")
 
 
 def validate_api_service(obj: APIService) -> list[FieldError]:
-    """What is wrong with a new APIService."""
+    """Validate a new APIService."""
     spec = obj.spec or APIServiceSpec()
     group, version = spec.group or "", spec.version or ""
 
@@ -81,7 +81,7 @@ def validate_api_service_update(new: APIService, old: APIService) -> list[FieldE
 
 
 def validate_api_service_status_update(new: APIService, old: APIService) -> list[FieldError]:
-    """Conditions hold, do not hold, or nobody knows."""
+    """Condition statuses are True, False or Unknown."""
     errors = validate_object_meta_update(new.metadata, old.metadata, custom=True)
     path, states = Path("status", "conditions"), ("True", "False", "Unknown")
     for index, condition in enumerate((new.status and new.status.conditions) or ()):

@@ -1,4 +1,4 @@
-"""What is filled in for the kinds of apps/v1 when a client leaves it out.
+"""Defaults for the kinds of apps/v1.
 
 Two annotations stand for fields that older versions of these kinds had; what cannot be such a field is refused here, as
 upstream refuses it while decoding.
@@ -129,7 +129,7 @@ def default_stateful_set(stateful_set: StatefulSet) -> None:
 
 def default_daemon_set(daemon_set: DaemonSet) -> None:
     """Updated one node after another."""
-    # A field of older versions that is always set, so whoever writes a DaemonSet writes this, too.
+    # A field of older versions that is always set, so every writer of a DaemonSet writes it, too.
     set_template_generation(daemon_set, template_generation(daemon_set.metadata))
     spec = daemon_set.spec
     if spec is None:

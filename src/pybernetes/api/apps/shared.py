@@ -1,4 +1,4 @@
-"""What the workload kinds have in common: amounts in numbers or percent, counters of a status, the pod template."""
+"""Shared by the workload kinds: numbers or percentages, counters of a status, the pod template."""
 
 from __future__ import annotations
 

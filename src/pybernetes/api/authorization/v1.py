@@ -77,7 +77,7 @@ class SelfSubjectAccessReviewSpec(Struct):
 
 
 class SelfSubjectRulesReview(Kind):
-    """What may I do in this namespace?"""
+    """Asks for the user's permissions in a namespace."""
 
     spec: Annotated[SelfSubjectRulesReviewSpec | None, Required, Always({})] = None
     status: Annotated[SubjectRulesReviewStatus | None, Always({})] = None

@@ -1,4 +1,4 @@
-"""What is wrong with access reviews. They are questions: nothing of their metadata means anything."""
+"""Validates access reviews. Their metadata has no meaning."""
 
 from __future__ import annotations
 

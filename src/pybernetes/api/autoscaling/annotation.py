@@ -1,4 +1,4 @@
-"""What autoscaling/v1 has no fields for travels in annotations, so that a client of v1 loses nothing of a v2 object.
+"""Stores fields that autoscaling/v1 lacks in annotations, so that a client of v1 loses nothing of a v2 object.
 
 The shapes in the annotations are those of the first alpha: older than v2, but an interface all the same, since
 clients of v1 read and write them. Fields that are always written have no default here.
@@ -148,7 +148,7 @@ def encode(value: object) -> str:
 
 
 def decode(text: str, type_: type[T]) -> T | None:
-    """What an annotation says, or None if it is not what we would have written."""
+    """Decode an annotation; None if it is malformed."""
     try:
         return msgspec.json.decode(text, type=type_)
     except msgspec.MsgspecError:

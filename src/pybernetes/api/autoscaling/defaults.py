@@ -1,4 +1,4 @@
-"""What is filled in for a HorizontalPodAutoscaler, in the version that is stored (v2).
+"""Defaults for a HorizontalPodAutoscaler, in the version that is stored (v2).
 
 The rules for scaling are completed as soon as a client says anything about them: four pods or twice as many every 15
 seconds up, all at once down.

@@ -1,4 +1,4 @@
-"""What is wrong with a HorizontalPodAutoscaler (v2, as it is stored) or a Scale."""
+"""Validation of a HorizontalPodAutoscaler (v2, as it is stored) or a Scale."""
 
 from __future__ import annotations
 

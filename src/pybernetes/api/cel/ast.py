@@ -1,4 +1,4 @@
-"""What an expression is made of, and errors that point at a place in it."""
+"""The syntax tree of expressions, and errors with their position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call can cost: upstream's figures for CEL's functions and Kubernetes' own, by function and overload."""
+"""Cost estimates of calls: upstream's figures for CEL's functions and Kubernetes' own, by function and overload."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Sized(NamedTuple):
 
 
 class CallEstimate(NamedTuple):
-    """What a call costs, and how large its result can be."""
+    """The cost of a call, and the size of its result."""
 
     cost: Range
     size: Range | None

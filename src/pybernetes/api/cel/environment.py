@@ -112,7 +112,7 @@ class Program:
         return result, frame.cost
 
     def estimate(self, variables: Mapping[str, Type] | None = None) -> Estimate:
-        """What an evaluation costs at least and at most, from the bounds in the variables' types."""
+        """The least and greatest cost of an evaluation, from the bounds in the variables' types."""
         return estimate_cost(self.root, variables or {})
 
 

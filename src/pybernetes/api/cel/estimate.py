@@ -1,4 +1,4 @@
-"""What an expression can cost, before it runs: a range, from the sizes that the types of its variables allow.
+"""Estimates the cost of an expression before it runs: a range, from the sizes that the types of its variables allow.
 
 Rules that could become too expensive are refused when they are written, so the figures have to be upstream's: the walk
 follows where a value comes from (`self.items[0].name` is the path self, items, @items, name) to find its bound.

@@ -1,4 +1,4 @@
-"""What a function is: a name and its overloads, each with types and an implementation in Python."""
+"""Functions: a name and its overloads, each with types and an implementation in Python."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Token(NamedTuple):
 
 
 def tokens(source: str, problems: list[Problem]) -> list[Token]:
-    """The words of a text, an `end` behind them; what is none is told as a problem and passed over."""
+    """The tokens of a text, with an `end` behind them; invalid characters are reported as problems and skipped."""
     found = []
     at = 0
     while at < len(source):

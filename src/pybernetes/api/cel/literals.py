@@ -1,7 +1,7 @@
-"""What can be said about constants before anything runs: a pattern that is none, a format that does not fit.
+"""Checks constants before an evaluation: invalid patterns, and formats that do not match their arguments.
 
 Upstream finds two kinds: some when it checks an expression (a place and an arrow), some when it makes the program,
-where conversions of constants are worked out at once and told without a place (`Uninstantiable`).
+where conversions of constants are computed at once and reported without a place (`Uninstantiable`).
 """
 
 from __future__ import annotations

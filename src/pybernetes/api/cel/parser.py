@@ -1,6 +1,6 @@
 """Text to a tree: CEL's grammar by recursive descent, macros expanded on the way.
 
-Only the first syntax error is told; its words are those of the parser that upstream generates, where that is simple.
+Only the first syntax error is reported, with the wording of the parser that upstream generates, where that is simple.
 """
 
 from __future__ import annotations

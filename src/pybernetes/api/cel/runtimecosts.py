@@ -1,4 +1,4 @@
-"""What a call costs while it runs, in upstream's units (one is about 50 ns of its engine).
+"""The actual cost of a call, in upstream's units (one is about 50 ns of its engine).
 
 A cost is a number, or a function of the arguments and the result.
 """

@@ -96,7 +96,7 @@ class MapList(list[Any]):
         self.keys = keys
 
     def key(self, item: Any) -> tuple[Any, ...]:
-        """What identifies an element."""
+        """The identity of an element."""
         return tuple((type(item.get(key)).__name__, str(item.get(key))) for key in self.keys)
 
 
@@ -144,7 +144,7 @@ def type_of(value: Any) -> t.Type:
 
 
 def bare_type(value: Any) -> t.Type:
-    """What `type(value)` answers: no parameters."""
+    """The result of `type(value)`: without parameters."""
     found = type_of(value)
     return _BARE.get(found.kind, found) if found.params else found
 

@@ -1,4 +1,4 @@
-"""What is wrong with CertificateSigningRequests.
+"""Validation of CertificateSigningRequests.
 
 Who may decide (the `approval` subresource) and who signs (`status`) are different people, so each may change only its
 part. What is stored already is tolerated even if it would be refused today.
@@ -39,7 +39,7 @@ _CERTIFICATE = Path("status", "certificate")
 
 
 def validate_certificate_signing_request(obj: CertificateSigningRequest) -> list[FieldError]:
-    """What is wrong with a new request."""
+    """Validate a new request."""
     return _validate(obj, None)
 
 
@@ -193,7 +193,7 @@ def _certificate(obj: CertificateSigningRequest) -> str:
 
 
 def _problem(certificate: str) -> str:
-    """What is wrong with the certificates a signer handed out; nothing if there are none."""
+    """The error in the certificates a signer issued; empty if there are none."""
     data = pem.decoded(certificate)
     if not data:
         return ""

@@ -1,4 +1,4 @@
-"""What is wrong with a Lease. Nodes renew theirs every few seconds, so this is short."""
+"""Validation of a Lease. Nodes renew theirs every few seconds, so this is short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked for in connections to pods, nodes and services: options that come as query parameters.
+"""Options of connections to pods, nodes and services, which come as query parameters.
 
 They are kinds only to those who judge them: admission webhooks and policies see a PodExecOptions as they see a Pod.
 """
@@ -160,7 +160,7 @@ def _time(text: str) -> str | None:
 
 
 def validate_log_options(options: PodLogOptions) -> list[FieldError]:
-    """What is wrong with options for logs. Streams cannot be chosen: upstream's PodLogsQuerySplitStreams is off."""
+    """Validate options for logs. Streams cannot be chosen: upstream's PodLogsQuerySplitStreams is off."""
     problems: list[FieldError] = []
     if options.tail_lines is not None and options.tail_lines < 0:
         problems.append(field.invalid(Path("tailLines"), options.tail_lines, "must be greater than or equal to 0"))

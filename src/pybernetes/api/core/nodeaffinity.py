@@ -24,7 +24,7 @@ _OPERATORS = {
 
 
 def required_affinity_matches(spec: PodSpec, node: Node) -> bool:
-    """Whether a pod with this spec may be on the node, as far as its own wishes go."""
+    """Whether a pod with this spec may run on the node by its node selector and required node affinity."""
     if spec.node_selector and not labels.from_set(spec.node_selector).matches(_labels(node)):
         return False
     affinity = spec.affinity.node_affinity if spec.affinity else None

@@ -1,4 +1,4 @@
-"""Labels of nodes that have been replaced by others, and what users of the old ones are told."""
+"""Deprecated labels of nodes, and the warnings for their users."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEPRECATED: Final = {
 
 
 def selector_warnings(selector: LabelSelector | None, path: Path) -> list[str]:
-    """What is worth knowing about a selector of nodes."""
+    """Warnings about a selector of nodes."""
     if selector is None:
         return []
     warnings: list[str] = []

@@ -1,4 +1,4 @@
-"""What a pod as a whole asks for, counted as the scheduler and quotas count it.
+"""The requests of a pod as a whole, counted as the scheduler and quotas count it.
 
 Containers together (`podresources.py` has the plain sum of a spec), with a pod that is being resized counted at the
 larger of what it has and what it wants; then what the pod itself asks for in their place; then its overhead.

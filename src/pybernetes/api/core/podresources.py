@@ -1,4 +1,4 @@
-"""What a pod's containers ask for together, and the quality of service that follows from it.
+"""The sum of a pod's container requests and limits, and its QoS class.
 
 Init containers run one after the other and before the rest, so the pod needs the larger of their peak and the sum of
 the others; sidecars (init containers that restart always) stay and count with both.

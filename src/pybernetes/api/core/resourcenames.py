@@ -1,4 +1,4 @@
-"""What the name of a compute resource says about it: `cpu`, `hugepages-2Mi`, `example.com/gpu`."""
+"""Parses the names of compute resources: `cpu`, `hugepages-2Mi`, `example.com/gpu`."""
 
 from __future__ import annotations
 

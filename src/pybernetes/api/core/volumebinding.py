@@ -1,4 +1,4 @@
-"""What binds a PersistentVolume to a PersistentVolumeClaim: the facts that scheduler and controllers share.
+"""The binding of a PersistentVolume to a PersistentVolumeClaim: rules that scheduler and controllers share.
 
 A volume is bound in two steps that are two writes: its `claimRef` names the claim, then the claim's `volumeName` names
 the volume. Annotations say who did which step, and so what may be undone.

@@ -1,4 +1,4 @@
-"""What EndpointSlices are filled in with."""
+"""Defaults for EndpointSlices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with EndpointSlices."""
+"""Validation of EndpointSlices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 
 
 def validate_endpoint_slice(obj: EndpointSlice) -> list[FieldError]:
-    """What is wrong with a new slice."""
+    """Validate a new slice."""
     return _validate(obj, None)
 
 

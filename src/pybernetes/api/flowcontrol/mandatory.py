@@ -1,4 +1,4 @@
-"""The schemas and levels that every cluster has and nobody may change: `exempt` and `catch-all`."""
+"""The immutable schemas and levels that every cluster has: `exempt` and `catch-all`."""
 
 from __future__ import annotations
 

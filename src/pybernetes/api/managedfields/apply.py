@@ -27,7 +27,7 @@ from .validate import problems
 from .versions import Convert, Versions, builtin
 
 BEFORE_FIRST_APPLY = "before-first-apply"
-"""The manager of everything in an object that nobody managed until now."""
+"""The manager of all fields of an object that had no managers until now."""
 
 
 def apply(
@@ -124,7 +124,7 @@ class _Request:
         return managers
 
     def _prune(self, merged: Object, managers: Managers, last: Owned) -> Object:
-        """The object without what the manager applied last time, not this time, and nobody else owns."""
+        """The object without the fields that only this manager applied, last time and not this time."""
         there = self.versions.at(merged, last.api_version)
         if there is None:
             return merged
@@ -134,14 +134,14 @@ class _Request:
         back = self.versions.at(left, last.api_version)
         if back is None:
             return merged
-        # Nothing may go that the manager did not apply, even if nobody owns it.
+        # Only fields that the manager applied may be removed, even if others have no manager.
         kept = with_named(fields_of(back[0], node), node)
         gone = (with_named(fields_of(whole, node), node) - kept) & with_named(last.fields, node)
         result = self.versions.at(remove(whole, gone, node), self.versions.api_version)
         return result[0] if result is not None else merged
 
     def _put_back(self, whole: Object, left: Object, managers: Managers, version: str) -> Object:
-        """What is left, and what managers own; the version of the object first, so that it can be converted."""
+        """Restore fields that managers still own; the version of the object first, so that it can be converted."""
         owned: dict[str, Set] = {version: EMPTY}
         for each in managers.values():
             owned[each.api_version] = owned.get(each.api_version, EMPTY) | each.fields

@@ -1,4 +1,4 @@
-"""What changed between two values of one kind, field by field."""
+"""Compares two values of one kind, field by field."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Walker:
         self._removed: set[Path] = set()
 
     def result(self) -> Comparison:
-        """What was found."""
+        """The comparison."""
         for found in (self._added, self._modified, self._removed):
             found.discard(())
         return Comparison(frozenset(self._added), frozenset(self._modified), frozenset(self._removed))
@@ -113,7 +113,7 @@ class Walker:
 
 
 def compare(old: Any, new: Any, node: Node) -> Comparison:
-    """What changed from one value to the other."""
+    """The changes from one value to the other."""
     walker = Walker()
     walker.compare(old, new, node)
     return walker.result()

@@ -62,7 +62,7 @@ def entries(
 
 @cache
 def _object(cls: type[Kind], reset_fields: Exclude | None) -> Writer:
-    # Metadata itself is stripped, not what is in it; it was there before, so nobody owns it anyway.
+    # Metadata itself is stripped, not its fields; it was there before, so it has no manager anyway.
     excluded = STRIPPED - {("f:metadata",)}
     return _struct(cls, True, excluded if reset_fields is None else excluded | reset_fields.fields)
 

@@ -24,7 +24,7 @@ ANCIENT = "ancient-changes"
 
 
 class Identity(NamedTuple):
-    """What names an entry."""
+    """The identity of an entry."""
 
     manager: str
     operation: str

@@ -1,4 +1,4 @@
-"""What a schema says about a place in an object, as far as server-side apply needs it.
+"""The schema of a place in an object, as far as server-side apply needs it.
 
 A `Node` may be a scalar, a list or a map; where the schema leaves it open it is all three, and the value decides.
 Built-in kinds (`kinds.py`) and custom resources (`structural.py`) both end here.
@@ -43,7 +43,7 @@ class Field(NamedTuple):
     default: Any = UNSET
     """Stands for a key of a list's item that is not given."""
     always: Any = UNSET
-    """What the stored object holds when nobody set the field."""
+    """The stored value when no client set the field."""
 
 
 class Map:
@@ -83,7 +83,7 @@ DEDUCED.map = Map(element=DEDUCED)
 
 
 def shape(node: Node, value: Any) -> str:
-    """What a place is once a value is there: `map`, `list` or `scalar`. Null, or what does not fit, decides nothing."""
+    """The shape of a place given its value: `map`, `list` or `scalar`. Null, or what does not fit, decides nothing."""
     if isinstance(value, dict):
         if node.map is not None:
             return MAP

@@ -27,7 +27,7 @@ _NOT_OWNED = (
 STRIPPED: Set = frozenset(
     [("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", "f:" + name) for name in _NOT_OWNED)]
 )
-"""What nobody owns: the identity of the object, and what only the server writes."""
+"""Fields without managers: the identity of the object, and those that only the server writes."""
 
 
 def plain(obj: Object | Kind, node: Node, api_version: str) -> Object:
@@ -39,7 +39,7 @@ def plain(obj: Object | Kind, node: Node, api_version: str) -> Object:
 
 
 def zero(node: Node, api_version: str) -> Object:
-    """An object nobody wrote to."""
+    """The object before the first write."""
     result: Object = complete({"apiVersion": api_version}, node)
     return result
 

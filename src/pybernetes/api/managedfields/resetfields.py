@@ -64,7 +64,7 @@ _SPEC_AND_METADATA = exclude("spec", "metadata")
 
 @cache
 def for_request(resource: Resource, subresource: str = "") -> Filter | None:
-    """What requests to a built-in resource cannot write; nothing if they can write all."""
+    """The fields that requests to a built-in resource cannot write; none if they can write all."""
     special = _SPECIAL.get((resource.plural, subresource))
     if special is not None:
         return special

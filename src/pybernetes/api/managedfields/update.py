@@ -1,4 +1,4 @@
-"""Managed fields of create, update and patch: whoever changes a field owns it from then on."""
+"""Managed fields of create, update and patch: the manager of a request owns the fields that it changes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def record_update(
         node = node_of(type(new))
     managers = _known(entries_of(old), sent, subresource, node.map is not None and node.map.builtin)
     if not managers and old is not None and has_uid(old):
-        # Nobody applied to it yet, or somebody asked to forget; ownership starts again with the next apply.
+        # No apply yet, or a request to reset; ownership starts again with the next apply.
         return []
     if convert is None and isinstance(new, Kind):
         convert = builtin(type(new).__name__)

@@ -17,7 +17,7 @@ Problem = tuple[str, str]
 
 
 def problems(value: Any, node: Node) -> str:
-    """What is wrong, all of it in one text; empty if nothing is."""
+    """All errors in one text; empty if there are none."""
     found: list[Problem] = []
     _check(value, node, (), found)
     texts = [f"{path}: {text}" if path else text for path, text in found]

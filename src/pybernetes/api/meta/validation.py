@@ -1,4 +1,4 @@
-"""What is wrong with the metadata of an object, with a label selector, with a list of conditions.
+"""Validates the metadata of objects, label selectors, and lists of conditions.
 
 The same for every kind: a kind gives its own rule for names and calls these functions. Keys and values of labels
 repeat endlessly, so what was once found good is remembered and a valid object costs a few dict lookups.
@@ -60,7 +60,7 @@ def _annotation_key(key: str) -> list[str]:
 def validate_object_meta(
     meta: ObjectMeta | None, namespaced: bool, name_rule: NameCheck, path: Path = METADATA, *, custom: bool = False
 ) -> list[FieldError]:
-    """What is wrong with the metadata of a new object; `custom` ones, and some others, need no domain in finalizers."""
+    """Validate the metadata of a new object; `custom` ones, and some others, need no domain in finalizers."""
     if meta is None:
         meta = ObjectMeta()
     errors: list[FieldError] = []
@@ -93,7 +93,7 @@ def validate_object_meta(
 def validate_object_meta_update(
     new: ObjectMeta | None, old: ObjectMeta | None, path: Path = METADATA, *, custom: bool = False
 ) -> list[FieldError]:
-    """What is wrong with a change of metadata: most of it never changes."""
+    """Validate an update of metadata: most fields are immutable."""
     new, old = new or ObjectMeta(), old or ObjectMeta()
     errors: list[FieldError] = []
     if old.deletion_timestamp is not None and new.finalizers:
@@ -123,12 +123,12 @@ def validate_object_meta_update(
 
 
 def validate_common_create(meta: ObjectMeta, namespaced: bool) -> list[FieldError]:
-    """What every new object must fulfil, asked when its kind has nothing against it."""
+    """Validate the rules of all new objects, after the kind's own rules."""
     return validate_object_meta(meta, namespaced, names.name_is_path_segment, custom=True)
 
 
 def validate_common_update(new: ObjectMeta, old: ObjectMeta, namespaced: bool) -> list[FieldError]:
-    """What every changed object must fulfil; reported besides what its kind finds, which may be the same."""
+    """Validate the rules of all updated objects; reported besides the kind's own errors, which may be the same."""
     errors = validate_object_meta(new, namespaced, names.name_is_path_segment, custom=True)
     return errors + validate_object_meta_update(new, old, custom=True)
 
@@ -273,7 +273,7 @@ def validate_label_selector(
     allow_invalid_values: bool = False,
     allow_unknown_operators: bool = False,
 ) -> list[FieldError]:
-    """What is wrong with a `{matchLabels, matchExpressions}` selector; none at all is fine."""
+    """Validate a `{matchLabels, matchExpressions}` selector; None is valid."""
     if selector is None:
         return []
     errors: list[FieldError] = []

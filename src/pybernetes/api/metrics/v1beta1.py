@@ -9,7 +9,7 @@ from ..types import Always, Duration, ListType, Quantity, Required, Time
 
 
 class NodeMetrics(Kind):
-    """What a node uses, measured over the time from `timestamp - window` to `timestamp`."""
+    """The usage of a node, measured over the time from `timestamp - window` to `timestamp`."""
 
     timestamp: Annotated[Time | None, Required, Always(None)] = None
     window: Annotated[Duration | None, Required, Always("0s")] = None
@@ -17,7 +17,7 @@ class NodeMetrics(Kind):
 
 
 class PodMetrics(Kind):
-    """What the containers of a pod use, measured over the time from `timestamp - window` to `timestamp`."""
+    """The usage of a pod's containers, measured over the time from `timestamp - window` to `timestamp`."""
 
     timestamp: Annotated[Time | None, Required, Always(None)] = None
     window: Annotated[Duration | None, Required, Always("0s")] = None
@@ -25,7 +25,7 @@ class PodMetrics(Kind):
 
 
 class ContainerMetrics(Struct):
-    """What a container uses."""
+    """The usage of a container."""
 
     name: Annotated[str | None, Required, Always("")] = None
     usage: Annotated[dict[str, Quantity] | None, Required, Always({})] = None

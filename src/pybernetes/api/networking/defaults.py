@@ -1,4 +1,4 @@
-"""What the kinds of networking.k8s.io are filled in with."""
+"""Defaults for the kinds of networking.k8s.io."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a RuntimeClass."""
+"""Validation of a RuntimeClass."""
 
 from __future__ import annotations
 

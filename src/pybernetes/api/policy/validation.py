@@ -1,4 +1,4 @@
-"""What is wrong with a PodDisruptionBudget."""
+"""Validation of a PodDisruptionBudget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is around every object: four bytes that tell it is protobuf, and a message that names the kind.
+"""The envelope of every object: a magic number of four bytes, and a message that names the kind.
 
 The kind and the version of an object are in the envelope only, so they are put into the JSON from there.
 """
@@ -30,7 +30,7 @@ class Envelope(NamedTuple):
 
 
 def open_envelope(body: bytes) -> Envelope:
-    """What a body is said to be. Raises ProtobufError."""
+    """Decode the envelope of a body. Raises ProtobufError."""
     if not body:
         raise ProtobufError("empty data")
     if not body.startswith(PREFIX):

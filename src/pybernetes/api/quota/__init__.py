@@ -1,4 +1,4 @@
-"""What objects count against a ResourceQuota, and how much a namespace uses. Pure; for admission and the controller.
+"""Computes the usage that objects charge to a ResourceQuota. Pure; for admission and the controller.
 
 `evaluators()` has one `Evaluator` for each resource that counts more than itself; every other resource is counted by
 `ObjectCount`. `calculate_usage` is the whole answer for one quota.

@@ -1,4 +1,4 @@
-"""What an evaluator answers about the objects of its resource, and the sum over a namespace.
+"""The interface of evaluators for the objects of a resource, and the sum over a namespace.
 
 A quota counts an object if it limits a name that the object's evaluator knows and if all of the quota's scopes fit.
 Scopes only fit pods and claims; a quota with scopes never counts anything else.
@@ -23,7 +23,7 @@ _OPERATORS: Final = {"In": IN, "NotIn": NOT_IN, "Exists": EXISTS, "DoesNotExist"
 
 
 class Evaluator:
-    """What objects of one resource count as. The answers here are those of a resource that is only counted."""
+    """Evaluates objects of one resource. This base class is for a resource that is only counted."""
 
     group: str = ""
     plural: str = ""
@@ -33,7 +33,7 @@ class Evaluator:
         raise NotImplementedError
 
     def usage(self, obj: Any, now: float) -> Resources:
-        """What one object uses at this moment."""
+        """The usage of one object at this moment."""
         raise NotImplementedError
 
     def matches_scope(self, requirement: ScopedResourceSelectorRequirement, obj: Any) -> bool:
@@ -41,7 +41,7 @@ class Evaluator:
         return False
 
     def missing(self, required: Iterable[str], obj: Any) -> str | None:
-        """What an object must say because a quota limits it and it does not; None if it says all."""
+        """The error if an object lacks a field that a quota limits; None if it has all."""
         return None
 
     def handles(self, operation: Operation, subresource: str, old: Any, new: Any) -> bool:
@@ -139,7 +139,7 @@ def evaluator_for(group: str, plural: str) -> Evaluator | None:
 def calculate_usage(
     spec: ResourceQuotaSpec, known: Iterable[Evaluator], objects: Callable[[Evaluator], Iterable[Any]], now: float
 ) -> Resources:
-    """What a namespace uses of a quota; `objects` lists the namespace's objects of an evaluator's resource."""
+    """The usage of a quota in a namespace; `objects` lists the namespace's objects of an evaluator's resource."""
     names = list(parsed(spec.hard))
     scopes = scope_selectors(spec)
     used: Resources = {}

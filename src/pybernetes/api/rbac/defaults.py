@@ -1,4 +1,4 @@
-"""What is filled in for the kinds of rbac.authorization.k8s.io/v1: the group of roles, users and groups."""
+"""Defaults for the kinds of rbac.authorization.k8s.io/v1: the group of roles, users and groups."""
 
 from __future__ import annotations
 

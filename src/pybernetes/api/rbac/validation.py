@@ -1,4 +1,4 @@
-"""What is wrong with roles and bindings. What a binding grants never changes, only to whom."""
+"""Validation of roles and bindings. The role of a binding is immutable, its subjects are not."""
 
 from __future__ import annotations
 

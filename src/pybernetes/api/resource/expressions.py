@@ -36,7 +36,7 @@ DEVICE: Final = t.object_type(
 
 
 class Checked(NamedTuple):
-    """What there is to say about an expression before it meets a device."""
+    """The result of checking an expression without a device."""
 
     problem: str
     """Why it is none; empty if it is."""
@@ -46,7 +46,7 @@ class Checked(NamedTuple):
 
 @cache
 def environment() -> Environment:
-    """What selectors may use."""
+    """The environment of selectors."""
     return Environment({"device": DEVICE}, types={DEVICE.name: DEVICE}, bindings=True)
 
 

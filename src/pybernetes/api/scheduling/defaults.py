@@ -1,4 +1,4 @@
-"""What is filled in for a PriorityClass: its pods push others aside unless it says otherwise."""
+"""Defaults for a PriorityClass: its pods push others aside unless it says otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a PriorityClass. What pods were promised does not change: neither value nor preemption."""
+"""Validation of a PriorityClass. What pods were promised does not change: neither value nor preemption."""
 
 from __future__ import annotations
 

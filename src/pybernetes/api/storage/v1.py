@@ -17,7 +17,7 @@ from ..types import Always, Enum, Int32, Int64, ListType, Patch, Pointer, Quanti
 
 
 class CSIDriver(Kind):
-    """What a storage driver can do."""
+    """The capabilities of a storage driver."""
 
     spec: Annotated[CSIDriverSpec | None, Required, Always({})] = None
 

@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition's schema means for the objects of its kind; pure.
+"""The schema of a CustomResourceDefinition applied to the objects of its kind; pure.
 
 objects      a custom resource in memory: typed metadata, the rest as plain JSON values
 accepting    unknown fields and nulls out, defaults in; compiled, with a slow and exact way behind it

@@ -1,4 +1,4 @@
-"""What comes in becomes what the schema knows: unknown fields go, nulls that may not be go, defaults come.
+"""Prunes and completes a custom resource: unknown fields and forbidden nulls are removed, defaults added.
 
 `Acceptor` is made once for each schema. A function compiled from the schema fills in defaults and looks for what does
 not belong; most objects hold nothing of that kind, and then it is all. Only otherwise the exact way is gone, which

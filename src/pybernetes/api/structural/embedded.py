@@ -65,7 +65,7 @@ def _coerce_type(value: dict[str, Any], path: Path | None, unknown: list[str]) -
 
 
 def _metadata(value: Any) -> tuple[ObjectMeta, list[str]]:
-    """Metadata, and the fields of it that nobody knows. Raises DecodeError."""
+    """Metadata, and its unknown fields. Raises DecodeError."""
     metadata, problems = strict.convert(ObjectMeta, value if value is not None else {})
     return metadata, [problem.removeprefix('unknown field "').removesuffix('"') for problem in problems]
 
@@ -75,7 +75,7 @@ def _child(path: Path | None, key: str) -> Path:
 
 
 def validate(value: Any, schema: JSONSchemaProps | None, path: Path | None = None) -> list[FieldError]:
-    """What is wrong with the types and metadata of objects inside."""
+    """Validate the types and metadata of embedded objects."""
     errors: list[FieldError] = []
     if schema is None:
         return errors

@@ -48,7 +48,7 @@ Values = list[Any]
 
 
 class Budget:
-    """What an evaluation may still cost."""
+    """The remaining cost of an evaluation."""
 
     __slots__ = ("left",)
 

@@ -13,7 +13,7 @@ _to_json = msgspec.json.Encoder(order="sorted").encode
 
 
 def validate(value: Any, schema: JSONSchemaProps | None, path: Path | None = None) -> list[FieldError]:
-    """What is there twice, wherever it is."""
+    """Errors for duplicates in sets and maps, at any depth."""
     errors: list[FieldError] = []
     if schema is None:
         return errors
@@ -46,7 +46,7 @@ def _list(value: list[Any], schema: JSONSchemaProps, path: Path) -> list[FieldEr
 
 
 def key_of(item: dict[str, Any] | None, schema: JSONSchemaProps) -> dict[str, Any]:
-    """What names an item of a map."""
+    """The keys that identify an item of a map."""
     item = item or {}
     return {key: item[key] for key in schema.x_kubernetes_list_map_keys or () if key in item}
 

@@ -41,9 +41,9 @@ class _Total:
 
 
 def validate_rules(schema: JSONSchemaProps, path: Path, *, unchanged: bool = False) -> list[FieldError]:
-    """What is wrong with the rules of a schema: they do not compile, or could become too expensive.
+    """Validate the rules of a schema: they must compile, and must not be too expensive.
 
-    A schema that is as it was before is not asked for the cost of each rule.
+    The cost of each rule is not checked for an unchanged schema.
     """
     if not has_rules(schema):
         return []
@@ -59,7 +59,7 @@ def validate_rules(schema: JSONSchemaProps, path: Path, *, unchanged: bool = Fal
 
 
 def validate_default_rules(schema: JSONSchemaProps, path: Path) -> list[FieldError]:
-    """What the rules of a schema have against its defaults, wherever they are."""
+    """Apply the rules of a schema to its defaults, at any depth."""
     errors: list[FieldError] = []
     if schema.default is not None:
         rules = compile_rules(schema, root=bool(schema.x_kubernetes_embedded_resource))

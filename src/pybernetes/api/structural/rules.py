@@ -94,7 +94,7 @@ class CompiledRule:
         return ((self.rule.message or "") or (self.rule.rule or "")).strip()
 
     def failed(self) -> str:
-        """What is said when it fails and has no better words."""
+        """The default message of a failed rule."""
         return (self.rule.message or "").strip() or f"failed rule: {self.named()}"
 
 
@@ -148,14 +148,14 @@ class Rules:
     def __call__(
         self, value: Any, old: Any, warn: Callable[[str], None], *, budget: int = RUNTIME_BUDGET
     ) -> list[FieldError]:
-        """What the rules have against a value that was `old` before (None: nothing)."""
+        """The violations of a value that was `old` before (None: it is new)."""
         run = _Run(budget, warn)
         with suppress(_Stop):
             self._place.validate(run, None, value, old, (value, old) if old is not None else None, None)
         return run.errors
 
     def of_default(self, value: Any, path: Path) -> list[FieldError]:
-        """What they have against a default, which is compared with itself and with nothing, and not let off for it."""
+        """The violations of a default, which is compared with itself and with nothing, without ratcheting."""
         for old in (value, None):
             run = _Run(RUNTIME_BUDGET, lambda _: None)
             with suppress(_Stop):
@@ -241,7 +241,7 @@ class _Place:
         self._type = schema.type or ""
 
     def costs_up_to(self) -> int:
-        """What the most expensive rule here or below may cost for one value."""
+        """The greatest cost of a rule here or below for one value."""
         below = [self._items, *self._properties.values(), self._others, *self._alternatives]
         costs = [max(rule.max_cost, rule.message_cost) for rule in self._rules]
         return max((*costs, *(place.costs_up_to() for place in below if place is not None)), default=0)
@@ -377,7 +377,7 @@ class _Place:
         bindings: dict[str, Any],
         add: Callable[[FieldError], None],
     ) -> str | None:
-        """What the rule's messageExpression says; nothing if it fails or says nothing of use."""
+        """The result of the rule's messageExpression; None if it fails or is unusable."""
         assert rule.message is not None
         out = f"messageExpression evaluation failed due to running out of cost budget, {_NO_FURTHER}"
         try:
@@ -404,7 +404,7 @@ def _index(path: Path | None, index: int) -> Path:
 
 
 def _pairs(now: Pair | None, above: Pair | None, key: str) -> tuple[Pair | None, Pair | None]:
-    """What can be compared with before at a field."""
+    """The old and new values to compare at a field."""
     if now is None:
         return None, above
     if above is None and key in ("apiVersion", "kind"):

@@ -1,7 +1,7 @@
 """Who may approve and sign certificates, and what no request may ask for.
 
 Approving and signing need permission for the signer itself, `certificates.k8s.io/signers`, besides that for the
-subresource: otherwise whoever may approve one kind of certificate could approve them all.
+subresource: otherwise permission to approve one kind of certificate would be permission to approve them all.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class CertificateSigning(Plugin):
 
 
 class CertificateSubjectRestriction(Plugin):
-    """Upstream's CertificateSubjectRestriction: nobody becomes a cluster administrator by a client certificate."""
+    """Upstream's CertificateSubjectRestriction: no client certificate makes its holder a cluster administrator."""
 
     name = "CertificateSubjectRestriction"
     operations = (CREATE,)

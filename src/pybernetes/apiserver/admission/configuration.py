@@ -1,4 +1,4 @@
-"""What --admission-control-config-file says: one file, with a part for each plugin or the path of another file.
+"""Reads the file of --admission-control-config-file: a part for each plugin, or the path of another file.
 
     apiVersion: apiserver.config.k8s.io/v1
     kind: AdmissionConfiguration

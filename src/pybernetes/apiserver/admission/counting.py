@@ -73,7 +73,7 @@ class Histogram:
         self._series: dict[Labels, Series] = {}
 
     def series(self, *labels: str) -> Series:
-        """For whoever counts often and has the same labels each time."""
+        """The series of some labels, for callers that count often with the same labels."""
         found = self._series.get(labels)
         if found is None:
             if len(self._series) >= MOST:

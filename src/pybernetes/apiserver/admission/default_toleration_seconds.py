@@ -25,7 +25,7 @@ class DefaultTolerationSeconds(Plugin):
     def __init__(self, registry: Registry, configuration: Any = None) -> None:
         super().__init__(registry)
         seconds = configuration or {}
-        # All pods share these two objects; nobody changes a toleration once it is there.
+        # All pods share these two objects; a toleration is never changed in place.
         self._not_ready = _toleration(NOT_READY, seconds.get("notReady", 300))
         self._unreachable = _toleration(UNREACHABLE, seconds.get("unreachable", 300))
 

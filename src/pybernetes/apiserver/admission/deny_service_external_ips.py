@@ -1,4 +1,4 @@
-"""No Service claims new external addresses: whoever may write Services could take over any address with them."""
+"""Rejects new external addresses of Services: permission to write Services would let a user take over any address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins that have nothing to do while nobody has configured them: they are loaded when somebody has.
+"""Plugins without work until they are configured: they are loaded when their first object appears.
 
 Most clusters have neither webhooks nor policies; what would carry them out is a few thousand lines that need not be
 read at every start.

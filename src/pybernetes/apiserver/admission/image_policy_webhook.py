@@ -5,7 +5,7 @@ imagePolicy:
   allowTTL: 50           # seconds
   denyTTL: 50
   retryBackoff: 500      # milliseconds
-  defaultAllow: true     # what holds if nobody answers
+  defaultAllow: true     # the decision if the webhook does not answer
 """
 
 from __future__ import annotations

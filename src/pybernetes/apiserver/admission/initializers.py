@@ -1,9 +1,9 @@
 """Initializers: puts the names of initializers into new objects, and says who may take them out again.
 
-Names come from the InitializerConfigurations whose rules match, in the order of the configurations' names. Whoever
-may `initialize` a resource may bypass that by sending a list of their own, and may change objects that are not
-initialized yet: anything in them, but of the list only its first name can be taken away, or a result be set, which
-ends the object. For others such objects are not to be changed. All may delete them who may delete others.
+Names come from the InitializerConfigurations whose rules match, in the order of the configurations' names. A user with
+the permission to `initialize` a resource may bypass that by sending a list of their own, and may change objects that
+are not initialized yet: anything in them, but of the list only its first name can be taken away, or a result be set,
+which ends the object. For others such objects are not to be changed. All may delete them who may delete others.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _has(values: list[str] | None, wanted: str) -> bool:
 
 
 def transition(new: Waiting | None, old: Waiting | None) -> list[FieldError]:
-    """What is wrong with a change of the list."""
+    """Validation errors of a change of the list."""
     if old is None:
         return [invalid(_PATH, None, "field is immutable once initialization has completed")]
     before = [each.name for each in old.pending or ()]

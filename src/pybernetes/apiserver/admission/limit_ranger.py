@@ -139,7 +139,7 @@ def _fill(
 
 
 class _PodUsage:
-    """What a pod and its containers ask for, worked out once for all limit ranges of the namespace."""
+    """The requests and limits of a pod and its containers, computed once for all limit ranges of the namespace."""
 
     def __init__(self, pod: Pod) -> None:
         self._spec = pod.spec or PodSpec()
@@ -163,7 +163,7 @@ class _PodUsage:
         return requests, limits
 
     def errors(self, item: LimitRangeItem) -> Iterator[str]:
-        """What an item has against the pod."""
+        """The violations of an item by the pod."""
         if item.type == "Container":
             for requests, limits in self._containers:
                 yield from _errors(item, requests, limits)

@@ -1,7 +1,7 @@
 """Which requests a webhook or policy is about: rules, selectors, and other versions of what was asked for.
 
-Rules depend only on a request's form (operation, resource, subresource), so whoever uses them works out who is
-concerned once for each form; selectors and names are left for the request itself.
+Rules depend only on a request's form (operation, resource, subresource), so their callers compute the matching rules
+once for each form; selectors and names are left for the request itself.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def equivalents(registry: Registry, resource: Resource) -> list[Resource]:
 
 
 class Matches:
-    """What a set of rules says about a form: which version is meant, and which names if not all."""
+    """The result of matching rules with a form: the version to convert to, and the names if not all match."""
 
     __slots__ = ("names", "target")
 

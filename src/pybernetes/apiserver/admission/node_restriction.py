@@ -1,4 +1,4 @@
-"""What a kubelet may write: its own Node, the status of its own pods, and what it needs to run them.
+"""Limits writes of kubelets: their own Node, the status of their own pods, and what these need to run.
 
 A node that has been broken into must not be able to draw other pods to itself, by its labels and taints, nor to reach
 what pods of other nodes may reach. The Node authorizer says which objects a kubelet may name; this looks at what it
@@ -263,7 +263,7 @@ def _within(domain: str, parent: str) -> bool:
 
 
 def _references(pod: Pod, spec: PodSpec) -> Iterator[str]:
-    """What a pod needs from the API, which a kubelet's own pods must do without."""
+    """The API objects that a pod refers to, which a kubelet's mirror pods must not have."""
     if spec.service_account_name:
         yield "serviceaccounts"
     if next(iter(secret_names(pod)), None) is not None:

@@ -3,8 +3,8 @@
 One small interface. A plugin that changes objects overrides `admit`, one that only judges overrides `validate`; all
 `admit`s run before the object is validated, all `validate`s after. Raising an APIError ends the request.
 
-A plugin says which operations on which resources it wants to see, and sleeps while nobody has configured it. The chain
-looks up who is concerned by a request in a dict, so that a request pays for those and for nobody else. `admit` and
+A plugin declares the operations and resources it handles, and is disabled while it has no configuration. The chain
+looks up the plugins of a request in a dict, so that a request pays for those and for no others. `admit` and
 `validate` may be plain functions or coroutine functions: most plugins have nothing to wait for, and starting a
 coroutine costs more than what they do.
 """
@@ -35,7 +35,7 @@ CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
 
 
 class Attributes(msgspec.Struct, gc=False):
-    """What is about to happen. `new` and `old` are None where there is no such object."""
+    """The attributes of the request. `new` and `old` are None where there is no such object."""
 
     operation: str
     resource: Resource
@@ -61,7 +61,7 @@ class Attributes(msgspec.Struct, gc=False):
     notes: dict[str, Any] | None = None
     """What a plugin remembers from one call to the next of the same request, by the plugin's name."""
     annotations: dict[str, str] | None = None
-    """What the audit log is told beside."""
+    """Annotations for the audit log."""
     undo: Callable[[], Awaitable[None]] | None = None
     """Takes back what a plugin has written elsewhere (a quota's usage), if the object is certainly not stored."""
 
@@ -104,14 +104,14 @@ class Plugin:
     operations: tuple[str, ...] = (CREATE, UPDATE, DELETE, CONNECT)
     resources: tuple[str, ...] = ("*/*",)
 
-    asleep = False
-    """Whether it has nothing to do, whatever is asked for: then it is not called until it is roused."""
+    disabled = False
+    """Whether it has nothing to do for any request: then it is not called until it is enabled."""
 
     def __init__(self, registry: Registry, configuration: Any = None) -> None:
         """`configuration` is what --admission-control-config-file has for the plugin, as plain values."""
         self.registry = registry
-        self.roused: Callable[[], None] = lambda: None
-        """Whom a plugin tells that it sleeps no more."""
+        self.enabled: Callable[[], None] = lambda: None
+        """Called when a disabled plugin becomes enabled."""
 
     def sleep_without(self, group: str, version: str, plural: str) -> None:
         """Sleep until there is an object of this resource."""
@@ -120,11 +120,11 @@ class Plugin:
         partition = self.registry.cache.partitions[resource.storage_prefix]
 
         def look(_: Change | None = None) -> None:
-            if self.asleep and partition.items:
-                self.asleep = False
-                self.roused()
+            if self.disabled and partition.items:
+                self.disabled = False
+                self.enabled()
 
-        self.asleep = True
+        self.disabled = True
         partition.followers.append(look)
         look()
 
@@ -175,12 +175,12 @@ class Step:
     requests at once.
     """
 
-    __slots__ = ("_asleep", "_awake", "_calls", "_kept", "_methods", "_passed", "_refused")
+    __slots__ = ("_active", "_disabled", "_calls", "_kept", "_methods", "_passed", "_refused")
 
     def __init__(self, calls: Sequence[Call], passed: Series, refused: Series) -> None:
         self._calls = calls
-        self._awake = [call for call in calls if call.method is not None]
-        self._asleep = [call for call in calls if call.method is None]
+        self._active = [call for call in calls if call.method is not None]
+        self._disabled = [call for call in calls if call.method is None]
         self._methods = tuple(call.method for call in calls if call.method is not None)
         self._passed, self._refused = passed, refused
         self._kept: list[float] = []  # of requests that passed: when each plugin began, and the end
@@ -219,7 +219,7 @@ class Step:
 
     def _count_refusal(self, marks: list[float]) -> None:
         """Count a request that was refused by the plugin that began last."""
-        refusing = self._awake[len(marks) - 1]
+        refusing = self._active[len(marks) - 1]
         marks.append(perf_counter())
         seconds = map(sub, marks[1:], marks)
         for call in self._calls:
@@ -231,12 +231,12 @@ class Step:
 
     def settle(self) -> None:
         """Count the requests that passed."""
-        width = len(self._awake) + 1
+        width = len(self._active) + 1
         marks = [self._kept[index::width] for index in range(width)]
         self._kept = []
-        for call, began, ended in zip(self._awake, marks, marks[1:], strict=False):
+        for call, began, ended in zip(self._active, marks, marks[1:], strict=False):
             call.passed.add_all(list(map(sub, ended, began)))
-        for call in self._asleep:
+        for call in self._disabled:
             call.passed.add_all([0.0] * len(marks[0]))
         self._passed.add_all(list(map(sub, marks[-1], marks[0])))
 
@@ -266,7 +266,7 @@ class Chain:
         )
 
     def collect(self) -> Iterator[Metric]:
-        """What was counted, for the library."""
+        """The metrics, for prometheus_client."""
         for step in self._steps.values():
             step.settle()
         yield from self._step_times.collect()
@@ -333,9 +333,9 @@ class Chain:
                 plugin = self._plugins[index] = plugin.make()
             overridden = getattr(type(plugin), method) is not getattr(Plugin, method)
             if overridden and plugin.wants(operation, resource, subresource):
-                if plugin.asleep:
-                    plugin.roused = self._forget
-                called = None if plugin.asleep else getattr(plugin, method)
+                if plugin.disabled:
+                    plugin.enabled = self._forget
+                called = None if plugin.disabled else getattr(plugin, method)
                 yield Call(called, *_outcomes(self._plugin_times, plugin.name, method, operation))
 
     def _forget(self) -> None:

@@ -115,7 +115,7 @@ NAMES: Final = frozenset(each.name for each in PLUGINS)
 
 
 def check_names(enabled: Iterable[str], disabled: Iterable[str], alone: Iterable[str] | None = None) -> list[str]:
-    """What is wrong with the names in the flags; `alone` is the old flag that says all."""
+    """Errors in the plugin names of the flags; `alone` is the deprecated flag --admission-control."""
     enabled, disabled = list(enabled), list(disabled)
     problems = []
     if alone is not None:

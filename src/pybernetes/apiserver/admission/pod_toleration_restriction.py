@@ -84,7 +84,7 @@ class PodTolerationRestriction(NamespacedPlugin):
 
 
 def _said(namespace: Namespace, key: str, attributes: Attributes) -> list[Toleration] | None:
-    """What an annotation says; None if it is not there."""
+    """The tolerations in an annotation; None if it is missing."""
     text = ((namespace.metadata.annotations if namespace.metadata else None) or {}).get(key)
     if not text:
         return text if text is None else []

@@ -1,9 +1,9 @@
 """Charges quotas, however many ask at the same moment, and exactly.
 
-A quota is charged BEFORE the object is stored, by writing its usage on condition that nobody else was faster. Requests
-of one namespace that come together are judged one after the other and charged with one write, so that a quota costs a
-busy namespace one write for many objects. What is charged for an object whose name turns out to be taken is given back
-at once; if nobody can say whether an object was stored, it is left to the quota controller, which counts.
+A quota is charged BEFORE the object is stored, by a conditional write of its usage. Requests of one namespace that come
+together are judged one after the other and charged with one write, so that a quota costs a busy namespace one write for
+many objects. What is charged for an object whose name turns out to be taken is given back at once; if it is unknown
+whether an object was stored, it is left to the quota controller, which recounts.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Charging:
             raise InternalError("resource quota evaluation timed out") from None
 
     async def _work_off(self, namespace: str) -> None:
-        """Judge who waits, all who have come meanwhile at once, until nobody does."""
+        """Judge the waiting requests, all that have come meanwhile at once, until there are none."""
         while self._waiting[namespace]:
             batch, self._waiting[namespace] = self._waiting[namespace], []
             try:
@@ -179,7 +179,7 @@ class Charging:
             return await store.replace(running.item, quota) is not None
         except APIError as error:
             if error.code == 404:
-                return False  # it was deleted, and holds nobody back any more
+                return False  # a deleted quota limits nothing
             raise
 
     def _evaluator(self, attributes: Attributes) -> Evaluator | None:
@@ -230,7 +230,7 @@ class _Running:
 def judge(
     quotas: list[_Running], attributes: Attributes, evaluator: Evaluator, limited: list[LimitedResource], now: float
 ) -> list[tuple[_Running, Resources]]:
-    """What quotas are charged with if the request is let in; nothing if it costs nothing. Raises Forbidden."""
+    """The usage to charge to quotas if the request is admitted; empty if it uses nothing. Raises Forbidden."""
     obj = attributes.new
     scopes = [scope for each in limited for scope in evaluator.matching_scopes(obj, each.match_scopes)]
     usage = evaluator.usage(obj, now)

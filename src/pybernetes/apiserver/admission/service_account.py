@@ -1,8 +1,8 @@
 """Every pod is somebody to the API: it gets a service account, and a token of it where its containers look for one.
 
 The token is a projected volume, `kube-api-access-` and five random characters, mounted into every container that has
-nothing else at that place. Mirror pods, which a kubelet reports and nobody made through the API, get nothing and may
-ask for nothing.
+nothing else at that path. Mirror pods, which a kubelet creates for its static pods, get nothing and may ask for
+nothing.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _source() -> ProjectedVolumeSource:
     )
 
 
-_SOURCE: Final = _source()  # all pods share it; nobody changes a volume once it is there
+_SOURCE: Final = _source()  # all pods share it; a volume is never changed in place
 
 
 class ServiceAccount(Plugin):

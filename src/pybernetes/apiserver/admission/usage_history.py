@@ -1,4 +1,5 @@
-"""What containers of an image have used: samples by day in buckets, so that percentiles of a month cost little memory.
+"""Records the usage of containers by image: samples by day in buckets, so that percentiles of a month cost little
+memory.
 
 A bucket is a twentieth wider than the one before it; a percentile is therefore at most that much too high, and never
 too low. A day of one image in one namespace takes a few hundred bytes, however many samples it had.
@@ -92,7 +93,7 @@ def repository(image: str) -> str:
 
 
 def estimate(history: UsageHistory, resource: str, image: str, steps: Iterable[Step], now: float) -> int | None:
-    """What to ask for: from the first step with enough samples, else from the last one, if that has any."""
+    """The recommended request: from the first step with enough samples, else from the last one, if that has any."""
     value = samples = 0
     for step in steps:
         name = image if step.exact else repository(image)

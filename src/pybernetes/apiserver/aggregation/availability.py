@@ -21,7 +21,7 @@ PASSED = condition("True", "Passed", "all checks passed")
 
 
 def obstacle(spec: Any, service: Any | None, slices: Sequence[Any]) -> APIServiceCondition | None:
-    """What keeps an APIService from being available that can be seen without asking its server; None if nothing."""
+    """The condition that makes an APIService unavailable without asking its server; None if there is none."""
     reference = spec.service
     shown = f"service/{reference.name} in {quote(reference.namespace or '')}"
     if service is None:

@@ -1,4 +1,4 @@
-"""What an extension server says it serves, in the form of our own documents. It may say anything. Pure."""
+"""Converts an extension server's discovery to our own documents. Its content is not trusted. Pure."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from ..authn.user import User
 from ..webhooks.bundles import client_tls
 
 AGGREGATOR = User("system:kube-aggregator", groups=("system:masters",))
-"""Who asks when nobody has asked us."""
+"""The user of the aggregator's own requests."""
 
 _TOKEN = frozenset("!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")  # and not %
 

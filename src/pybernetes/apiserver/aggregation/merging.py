@@ -15,7 +15,7 @@ FIRST = 20001
 
 
 class Served(Protocol):
-    """What is known of an APIService."""
+    """The state of an APIService."""
 
     group: str
     version: str

@@ -35,7 +35,7 @@ _OURS = "io.k8s."  # what names of definitions begin with that every server has 
 
 
 class _Known(msgspec.Struct):
-    """What was read of a server, by the path it was read from: its etag or hash, and its content."""
+    """The documents read from a server, by path: etag or hash, and content."""
 
     read: dict[str, tuple[str, Any]]
 
@@ -80,7 +80,8 @@ class RemoteOpenAPI:
         return {path: (f"/openapi/v3/{path}?hash={packed.etag}", packed)}
 
     async def parts(self, base: Packed, others: Iterable[Packed], protobuf: bool) -> list[Packed]:
-        """What all of them add to the version 2 document `base` (JSON), to which `others` are added too (in JSON)."""
+        """The parts of all servers for the version 2 document `base` (JSON), to which `others` are added too (in
+        JSON)."""
         services = self._services()
         read = await asyncio.gather(*[self._read(each, "/openapi/v2") for each in services])
         found = [(each, document) for each, document in zip(services, read, strict=True) if isinstance(document, dict)]

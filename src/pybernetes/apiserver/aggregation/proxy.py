@@ -1,10 +1,10 @@
 """A request on its way to an extension server, and the answer on its way back.
 
-Who asks was found out, and what they may was decided, before: the other server is told in headers whose request it is
+The user was authenticated and authorized before: headers tell the other server whose request it is
 (`identity`), and sees none of the client's credentials. The path it gets is the one that was decided about, taken apart
 once and not read a second time. Answers are passed on as they come: a watch event at once, a long list in pieces.
 
-What goes wrong on the way is told as upstream tells it: in plain text, with 503.
+Errors on the way are reported as upstream reports them: in plain text, with 503.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """APIServices of what is served here: made at the start, and with the definitions of custom resources. Pure.
 
-Those of built-in groups are seen to once, at the start: whoever changes or deletes one then has done so until the next
+Those of built-in groups are created once, at the start: a change or deletion by a user lasts until the next
 start. Those of custom resources follow their definitions. One without the label is somebody else's, and left alone.
 """
 
@@ -22,7 +22,7 @@ CUSTOM_PRIORITY: Final = (1000, 100)
 
 
 class Step(Enum):
-    """What to do about an APIService."""
+    """The action for an APIService."""
 
     NOTHING = 0
     CREATE = 1
@@ -60,7 +60,7 @@ def _api_service(group: str, version: str, priority: int, version_priority: int,
 
 
 def step(wanted: APIService | None, present: APIService | None, *, synced: bool, at_start: bool) -> Step:
-    """What to do. `synced`: it was seen to before; `at_start`: it was there when this server started."""
+    """The action. `synced`: it was reconciled before; `at_start`: it existed when this server started."""
     if present is None:
         return Step.NOTHING if wanted is None or (_managed(wanted) == ON_START and synced) else Step.CREATE
     if wanted is not None and _managed(wanted) == ON_START and synced:

@@ -111,7 +111,7 @@ class RemoteService:
                 self.problem = ""
             except ValueError as error:
                 self.problem = str(error)
-                context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which trusts nobody
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without trusted CAs
             self._transport = Transport(context, f"{self.service}.{self.namespace}.svc")
         return self._transport
 
@@ -182,7 +182,7 @@ class RemoteService:
                 pass
 
     def close(self) -> None:
-        """Nobody is sent there any more."""
+        """Close connections: no request goes there any more."""
         self._forget_transport()
 
     async def _check(self) -> APIServiceCondition:
@@ -243,7 +243,7 @@ class RemoteService:
             await self.refresh()
 
     async def _ask(self) -> dict[str, Any]:
-        """What it serves. Raises ValueError for an answer that is none."""
+        """Fetch its discovery. Raises ValueError for an invalid response."""
         answer = await self.fetch("/apis", Accept=discovery.ACCEPT)
         if answer.status == 200 and discovery.is_aggregated(answer.headers.get("content-type", "")):
             versions = discovery.from_aggregated(answer.body)

@@ -1,4 +1,4 @@
-"""Events gather in a buffer and are handed on together, so that nobody waits for whoever takes them.
+"""Buffers events and hands them on in batches, so that no request waits for the backend.
 
 When the buffer is full, events are dropped and counted: the server goes on.
 """
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class Backend(Protocol):
-    """Whoever takes events."""
+    """Receives events."""
 
     async def send(self, events: Sequence[bytes]) -> bool:
         """Whether they were taken."""

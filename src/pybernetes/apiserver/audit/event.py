@@ -22,7 +22,7 @@ class UserInfo(msgspec.Struct, omit_defaults=True):
 
 
 class ObjectReference(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What the request is about."""
+    """The object of the request."""
 
     resource: str = ""
     namespace: str = ""

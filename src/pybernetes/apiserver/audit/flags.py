@@ -38,7 +38,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def check_flags(options: argparse.Namespace) -> list[str]:
-    """What is wrong with the flags together."""
+    """Errors in the combination of flags."""
     problems: list[str] = []
     if options.audit_log_path:
         problems += _check_backend(options, "log")

@@ -1,4 +1,4 @@
-"""What is counted of the audit log, in upstream's names."""
+"""Metrics of the audit log, with upstream's names."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def as_decoded(request: Request, body: bytes) -> bytes:
 
 
 def _of_subresource(resource: Resource, subresource: Subresource, body: bytes) -> tuple[Any, tuple[str, str]]:
-    """What was posted to a part of an object, and the version and kind of it. Raises ValueError."""
+    """The object posted to a subresource, and its version and kind. Raises ValueError."""
     group = resource.group if subresource.group is None else subresource.group
     version = subresource.version or resource.version
     api_version, kind = f"{group}/{version}" if group else version, subresource.kind or ""

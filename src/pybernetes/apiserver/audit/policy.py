@@ -1,4 +1,4 @@
-"""What of a request is recorded: the first rule that matches says the level; none = nothing is recorded."""
+"""The audit policy: the first rule that matches sets the level; without one nothing is recorded."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class PolicyEvaluator:
         self._default = Recorded(NONE)
 
     def evaluate(self, user: User | None, info: RequestInfo) -> Recorded:
-        """How a request of a user is recorded; nobody has been identified if there is none."""
+        """The level and stages for a request; `user` is None if it was not authenticated."""
         found = self._default
         for rule, recorded in self._rules:
             if _matches(rule, user, info):
@@ -96,7 +96,7 @@ class PolicyEvaluator:
 
 
 def read(file: Path) -> Policy:
-    """The policy in a file; what it says beyond a policy is told of and ignored. Raises ValueError or OSError."""
+    """The policy in a file; unknown fields are logged and ignored. Raises ValueError or OSError."""
     try:
         return _read(file)
     except ValueError as error:
@@ -125,7 +125,7 @@ def _read(file: Path) -> Policy:
 
 
 def validate(policy: Policy) -> list[FieldError]:
-    """What is wrong with a policy."""
+    """Validation errors of a policy."""
     errors = _validate_stages(policy.omit_stages, FieldPath("omitStages"))
     for index, rule in enumerate(policy.rules):
         errors += _validate_rule(rule, FieldPath("rules").index(index))

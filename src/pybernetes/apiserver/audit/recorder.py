@@ -1,4 +1,4 @@
-"""What is known of one request so far, and the events that are made of it."""
+"""Collects the facts about one request, and makes its audit events."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Recorder:
         self._emit("Panic")
 
     def unauthenticated(self, response: Response) -> None:
-        """Nobody known has sent the request; this is all there is to say about it."""
+        """The request was not authenticated; record it without a user."""
         self._describe_response(response)
         self._emit("ResponseStarted")
 
@@ -138,7 +138,7 @@ class Recorder:
             return
         if response is not None and _unread(response):
             return
-        if self.annotations.get(DECISION) != ALLOWED:  # nobody has looked at what was sent
+        if self.annotations.get(DECISION) != ALLOWED:  # the body was not read
             return
         try:
             body = as_sent(request)
@@ -208,7 +208,7 @@ def _complete(reference: ObjectReference, body: bytes, wanted: tuple[str, str] |
 
 
 def _unread(response: Response) -> bool:
-    """Whether the answer says that nobody has looked at the body: no such path or method, or not in this form."""
+    """Whether the response shows that the body was never read: no such path or method, or an unsupported form."""
     if response.status == 404:
         return response.content_type.startswith("text/plain")
     return response.status in (405, 406, 415)

@@ -97,7 +97,7 @@ class Auditing:
 
 
 def auditing(options: argparse.Namespace) -> Auditing | None:
-    """What the flags ask for. Raises ValueError or OSError."""
+    """Set up auditing from the flags. Raises ValueError or OSError."""
     path, webhook = options.audit_log_path, options.audit_webhook_config_file
     if not options.audit_policy_file:
         if path or webhook:

@@ -1,4 +1,4 @@
-"""Nobody in particular: who presents no credential at all. What they may do is up to the authorizers."""
+"""The anonymous user: for requests without credentials. The authorizers decide what it may do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .user import ANONYMOUS, User
 PUBLIC = ("/healthz", "/livez", "/readyz", "/version")
 """What everybody may see of a server whose authorizer allows everything to everybody who is known.
 
-Upstream lets nobody in without a credential then; how a server is must be there to see for whoever watches it.
+Upstream rejects all requests without a credential then; here health endpoints stay readable for monitors.
 """
 
 

@@ -32,7 +32,7 @@ class Header(msgspec.Struct):
     crit: list[str] | None = None
     b64: Any = True
     jwk: Any = None
-    """A key that comes with the token, which nobody should ever ask."""
+    """A key in the token's own header, which must never be used."""
 
 
 class Signed(msgspec.Struct):
@@ -46,7 +46,7 @@ class Signed(msgspec.Struct):
 
 
 class Claims(msgspec.Struct):
-    """What every token may say; dates are seconds since 1970."""
+    """The registered claims of a token; dates are seconds since 1970."""
 
     iss: str = ""
     sub: str = ""
@@ -124,7 +124,7 @@ def unverified_issuer(token: str) -> str | None:
 
 
 def check_dates(claims: Claims, now: float, leeway: float = LEEWAY) -> str:
-    """What is wrong with the time now, in upstream's words; empty if nothing is."""
+    """The error in a token's dates now, with upstream's wording; empty if there is none."""
     if claims.nbf is not None and now + leeway < claims.nbf:
         return "token is not valid yet"
     if claims.exp is not None and now - leeway > claims.exp:

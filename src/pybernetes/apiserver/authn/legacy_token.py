@@ -93,7 +93,7 @@ class LegacyTokens:
         return TokenUser(user, common, warnings, (old, origin), holds=seen.unchanged)
 
     async def _check_objects(self, seen: Seen, claims: _Claims, token: str) -> tuple[str, ...]:
-        """What to warn of. Raises BadCredential."""
+        """The warnings. Raises BadCredential."""
         namespace = claims.namespace
         secret = await self._objects.find(seen, "secrets", namespace, claims.secret)
         if secret is None or secret.metadata.deletion_timestamp:

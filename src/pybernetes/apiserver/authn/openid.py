@@ -1,4 +1,5 @@
-"""What others need to verify tokens of service accounts: `/.well-known/openid-configuration` and `/openid/v1/jwks`."""
+"""The documents with which others verify service account tokens: `/.well-known/openid-configuration`,
+`/openid/v1/jwks`."""
 
 from __future__ import annotations
 

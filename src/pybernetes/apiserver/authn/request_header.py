@@ -1,6 +1,6 @@
 """A proxy that has found out who its clients are says so in headers; believed if its certificate is of the proxies' CA.
 
-Who is not such a proxy may send these headers as well: they are ignored then, and nobody behind sees them.
+Other clients may send these headers as well: they are ignored then, and removed from the request.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RequestHeader:
         self._trust = trust
         self._headers = headers
         self._allowed = frozenset(allowed_names)
-        """Common names of proxies; none = whoever the CA has signed."""
+        """Common names of proxies; none = every certificate that the CA has signed."""
         self._proxies: WeakKeyDictionary[Connection, _Proxy] = WeakKeyDictionary()
 
     def authenticate(self, request: Request) -> User | None:

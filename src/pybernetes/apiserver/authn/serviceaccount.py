@@ -132,7 +132,7 @@ class Issuer:
 def bound_claims(
     account: Any, audiences: Sequence[str], now: float, seconds: int, bound: dict[str, Any], warn_after: int, jti: str
 ) -> dict[str, Any]:
-    """What a token says; `bound` are the objects it is bound to, by `pod`, `secret` and `node`."""
+    """The claims of a token; `bound` are the objects it is bound to, by `pod`, `secret` and `node`."""
     meta = account.metadata
     begin = int(now)
     about: dict[str, Any] = {
@@ -237,7 +237,7 @@ def _gone(plural: str, namespace: str, name: str, *, found: bool) -> str:
 
 
 def _stale(claims: _Claims, now: float) -> tuple[tuple[str, str], ...]:
-    """What the audit log is told of a token that its pod should have replaced by now."""
+    """The audit annotations for a token that its pod should have replaced by now."""
     after = claims.kubernetes.warnafter
     if not after:
         return ()

@@ -1,4 +1,4 @@
-"""From flags to authenticators, in upstream's order: certificates, then tokens (what is local first), then nobody."""
+"""From flags to authenticators, in upstream's order: certificates, then tokens (local ones first), then anonymous."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def authenticators(registry: Registry, options: argparse.Namespace, trusted: Aut
 
 
 def _told(options: argparse.Namespace, trusted: Authorities) -> dict[str, str]:
-    """What servers that extend this one should know of it."""
+    """The contents of the ConfigMap extension-apiserver-authentication."""
     from ..bootstrap.authentication import CLIENT_CA, LISTS, PROXY_CA
 
     for each in trusted.all:

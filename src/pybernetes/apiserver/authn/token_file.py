@@ -32,7 +32,7 @@ def read_users(path: Path, secret: str) -> list[tuple[str, User]]:
             if len(row) < 3:
                 raise ValueError(f"{path}, line {number}: at least {secret}, user name and user uid are needed")
             if not row[0]:
-                log.warning("%s, line %d: an empty %s is nobody's", path, number, secret)
+                log.warning("%s, line %d: an empty %s belongs to no user", path, number, secret)
                 continue
             groups = tuple(group.strip() for group in row[3].split(",")) if len(row) > 3 and row[3] else ()
             users.append((row[0], User(row[1], row[2], groups)))

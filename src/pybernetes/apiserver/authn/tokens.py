@@ -62,7 +62,7 @@ class Tokens:
         """How often everything was forgotten."""
 
     def known(self, token: str) -> TokenUser | None:
-        """What was found out about a token lately, if it still holds."""
+        """The cached user of a token, if it is still valid."""
         known = self._known.get(token)
         if known is not None and known.until > monotonic():
             holds = known.answer.holds
@@ -71,7 +71,7 @@ class Tokens:
         return None
 
     async def find(self, token: str) -> TokenUser | None:
-        """Whose token for this server it is; None if nobody knows it. Raises BadCredential."""
+        """The user of a token for this server; None if no authenticator knows it. Raises BadCredential."""
         known = self.known(token)
         if known is not None:
             return known
@@ -94,7 +94,7 @@ class Tokens:
             self._known.clear()
 
     def forget(self) -> None:
-        """Whatever was known may be wrong now: keys or configuration have changed."""
+        """Drop the cache: keys or configuration have changed."""
         self._forgotten += 1
         self._known.clear()
 
@@ -166,7 +166,7 @@ def _token(request: Request) -> str:
 
 
 def first_word(text: str) -> str:
-    """What counts as the token in a text that should be nothing else; empty if a blank stands in front."""
+    """The first word of a text, as the token; empty if a blank stands in front."""
     return text.rstrip().partition(" ")[0]
 
 

@@ -1,8 +1,8 @@
 """Several authenticators as one: the first that knows wins, whatever those before it found wrong.
 
-The last is for nobody in particular, and is asked only if no credential was presented at all: who presents a bad one is
-not anonymous. Why nobody was found is for the log; the caller learns only that. As each of the authenticators, it
-answers at once unless one of them has to wait.
+The last one is anonymous, and is asked only if no credential was presented at all: a bad credential does not make a
+user anonymous. The reason of a failure is logged; the caller gets only 401. As each of the authenticators, it answers
+at once unless one of them has to wait.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Union:
 
 
 def _tell(request: Request, reasons: str) -> None:
-    """What is logged may hold what a stranger sent: nothing in it breaks a line, or fills the disk at once."""
+    """Log a failure. The reasons may contain the client's text: replace control characters and limit its length."""
     shown = "".join(each if each.isprintable() else "?" for each in reasons[:_LONGEST])
     where = request.connection.peer_address
     log.warning("unable to authenticate %s %s from %s: %s", request.method, request.path[:_LONGEST], where, shown)

@@ -105,7 +105,7 @@ def extra_key(text: str) -> str:
 
 
 def authenticated(user: User) -> User:
-    """The user with the group of all who were identified, which nobody in particular is not."""
+    """The user with the group system:authenticated, unless it is the anonymous user."""
     if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups or user.name == ANONYMOUS.name:
         return user
     return msgspec.structs.replace(user, groups=(*user.groups, AUTHENTICATED))

@@ -55,7 +55,7 @@ class ClientCertificate:
         return user
 
     def _meet(self, connection: Connection, certificate: dict[str, Any]) -> Peer:
-        """What TLS told of a certificate; it has verified it unless the session is an older one, taken up again."""
+        """The verified state of a certificate: TLS has verified it unless the session was resumed from an older one."""
         tls = connection.transport.get_extra_info("ssl_object")
         verified = connection.peer_verified and not tls.session_reused
         verified = verified and (not self._shared or verified_root(tls) in self._trust.roots)

@@ -120,7 +120,7 @@ def _policy(line: bytes) -> PolicySpec:
 
 
 def _oldest(spec: PolicySpec) -> PolicySpec:
-    """What is empty matches everything, and everybody who is known."""
+    """A policy of the oldest form: empty fields match everything, and every authenticated user."""
     everybody = "*" in (spec.user, spec.group) or not (spec.user or spec.group)
     return PolicySpec(
         user="" if everybody else spec.user,

@@ -17,7 +17,7 @@ from ..requestinfo import RequestInfo
 
 
 class Decision(Enum):
-    """What an authorizer says; NO_OPINION leaves it to the next."""
+    """The decision of an authorizer; NO_OPINION leaves it to the next."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -52,7 +52,7 @@ class Authorizer(Protocol):
         ...
 
     def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
-        """What the user may do in a namespace, as far as it can be said in rules."""
+        """The user's rules in a namespace, as far as rules can express them."""
         ...
 
 
@@ -81,7 +81,7 @@ class AlwaysAllow:
 
 
 class AlwaysDeny:
-    """Nobody may do anything."""
+    """Denies every request."""
 
     kind = "AlwaysDeny"
     name = "alwaysdeny"

@@ -72,7 +72,7 @@ class AuthorizerChain:
             self._data = data
             fresh = self._configured(self._read(data))
         except (OSError, ValueError) as error:
-            if str(error) == self._trouble:  # a file that is away is told of once, not with every look
+            if str(error) == self._trouble:  # log a missing file once, not with every check
                 return
             self._trouble = str(error)
             log.error("the authorization configuration %s is not used: %s", self._file, error)

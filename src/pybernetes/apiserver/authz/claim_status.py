@@ -1,10 +1,10 @@
 """Who may write which part of a ResourceClaim's status.
 
 The status has several writers: schedulers allocate and reserve, drivers tell how their devices do. Permission to update
-`resourceclaims/status` lets nobody do the work of another: for the first one needs `resourceclaims/binding` in the
-whole cluster; for the second `resourceclaims/driver`, where the driver is the name and the verb has a prefix that says
-whether it is for claims of the account's own node (`associated-node:`) or for all (`arbitrary-node:`). Neither is a
-resource that is served.
+`resourceclaims/status` is not enough for all of them: the first needs `resourceclaims/binding` in the whole cluster;
+for the second `resourceclaims/driver`, where the driver is the name and the verb has a prefix that says whether it is
+for claims of the account's own node (`associated-node:`) or for all (`arbitrary-node:`). Neither is a resource that is
+served.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ARBITRARY: Final = "arbitrary-node:"
 
 
 async def check_claim_status(new: ResourceClaim, old: ResourceClaim, context: Context) -> list[FieldError]:
-    """What the user may not change, though they may update the status."""
+    """Errors for the fields that the user may not change, though they may update the status."""
     status, before = new.status or ResourceClaimStatus(), old.status or ResourceClaimStatus()
     errors = []
     if not (

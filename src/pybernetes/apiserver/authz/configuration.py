@@ -1,6 +1,6 @@
 """An AuthorizationConfiguration file: the authorizers in order, webhooks with their settings.
 
-Read at the start, and again when the file changes; a file that is wrong then is told of and the old one stays.
+Read at the start, and again when the file changes; a file that is wrong then is logged and the old one stays.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _set_defaults(webhook: WebhookConfiguration) -> None:
 
 
 def validate(configuration: AuthorizationConfiguration) -> list[FieldError]:
-    """What is wrong with a configuration."""
+    """Validation errors of a configuration."""
     path = FieldPath("authorizers")
     if not configuration.authorizers:
         return [required(path, "at least one authorization mode must be defined")]

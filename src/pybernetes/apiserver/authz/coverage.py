@@ -1,4 +1,4 @@
-"""What one set of PolicyRules grants and another does not: the question behind every escalation check.
+"""Computes the permissions that one set of PolicyRules lacks to cover another: the base of every escalation check.
 
 A rule is the product of its groups, resources, names and verbs, so a Role of a few kilobytes can ask for millions of
 permissions. None of them is looked at one by one: each held rule is a bit, each value of a wanted rule has the set of
@@ -117,7 +117,7 @@ class _Block(NamedTuple):
 
 
 def missing(held: Sequence[PolicyRule], wanted: Iterable[PolicyRule], limit: int = MAX_MISSING) -> Missing:
-    """What of the wanted rules nobody has who has the held ones. Raises TooManyCombinations."""
+    """The parts of the wanted rules that the held rules do not grant. Raises TooManyCombinations."""
     has = Held(held)
     gaps = _Gaps()
     rules: list[PolicyRule] = []

@@ -1,4 +1,4 @@
-"""Nobody gives away what they do not have.
+"""Prevents privilege escalation: users grant only permissions that they have.
 
 Who writes a role needs every permission in it, and who writes a binding every permission of the role it refers to;
 or the verb `escalate` on the role, `bind` on the role that is referred to, or membership in system:masters, which can

@@ -28,7 +28,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def check_flags(options: argparse.Namespace) -> list[str]:
-    """What is wrong with the flags together; fills in the defaults."""
+    """Errors in the combination of flags; fills in the defaults."""
     problems: list[str] = []
     modes = options.authorization_mode
     if options.authorization_config:

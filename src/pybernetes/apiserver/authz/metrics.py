@@ -1,4 +1,4 @@
-"""What is counted of authorization, in upstream's names."""
+"""Metrics of authorization, with upstream's names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CONDITION_DURATIONS = Histogram(
 
 ALLOWED: defaultdict[Authorizer, int] = defaultdict(int)
 DENIED: defaultdict[Authorizer, int] = defaultdict(int)
-"""How often an authorizer had the last word. That of system:masters is nobody's, as upstream."""
+"""How often an authorizer decided. Decisions for system:masters are not counted, as upstream."""
 
 _RETIRED = 256  # counts of authorizers of earlier configurations that are kept
 _KEPT = 256  # times that are kept, to be counted at once

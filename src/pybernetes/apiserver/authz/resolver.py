@@ -31,7 +31,7 @@ Shape = tuple[str, str, str, str]
 
 
 class Grants:
-    """What one subject may do in one namespace, in the order in which bindings say so."""
+    """The permissions of one subject in one namespace, in the order of the bindings."""
 
     __slots__ = ("_shapes", "errors", "sources")
 
@@ -107,7 +107,7 @@ class RuleResolver:
         self._namespaces: dict[str, _Scope] = {}
 
     def grants(self, user: User, namespace: str) -> Grants:
-        """What a user may do in a namespace; without one, outside of namespaces and in all of them."""
+        """The permissions of a user in a namespace; without one, those outside of namespaces and in all of them."""
         a, b, c, d = self._partitions
         stamp = (a.changed, b.changed, c.changed, d.changed)
         scope = self._namespaces.get(namespace)

@@ -1,7 +1,7 @@
-"""What a request selects, for authorizers that can allow a part of a collection.
+"""The selectors of a request, for authorizers that can allow a part of a collection.
 
-What of a selector cannot be understood is left out. That is safe: fewer conditions mean more objects, so the question
-becomes a larger one.
+A part of a selector that cannot be understood is left out. That is safe: fewer conditions mean more objects, so the
+question becomes a larger one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Selectors(msgspec.Struct, frozen=True):
     label_problem: bool = False
 
     def problems(self) -> list[str]:
-        """What was left out, for the answer to an access review."""
+        """The parts that were left out, for the response to an access review."""
         found = []
         for name, problem, used in (
             ("fieldSelector", self.field_problem, self.fields),
@@ -46,7 +46,7 @@ NOTHING = Selectors()
 
 
 def selectors_of(info: RequestInfo) -> Selectors:
-    """What a request, or a question about one, selects."""
+    """The selectors of a request, or of a question about one."""
     if info.selectors is not None:
         found: Selectors = info.selectors or NOTHING
         return found
@@ -57,7 +57,7 @@ def selectors_of(info: RequestInfo) -> Selectors:
 
 
 def selectors_in(attributes: ResourceAttributes) -> Selectors:
-    """What an access review asks about."""
+    """The selectors of an access review."""
     field, label = attributes.field_selector, attributes.label_selector
     parsed = _parse((field and field.raw_selector) or "", (label and label.raw_selector) or "")
     if field is not None and field.requirements:

@@ -57,7 +57,7 @@ class Webhook:
         self._answers: dict[bytes, tuple[float, SubjectAccessReviewStatus]] = {}
 
     async def authorize(self, user: User, info: RequestInfo) -> Answer:
-        """What the webhook says."""
+        """The webhook's decision."""
         spec = _spec(user, info)
         if self._conditions is not None and not self._concerned(self._conditions, spec):
             return Decision.NO_OPINION, ""
@@ -90,7 +90,7 @@ class Webhook:
             metrics.CONDITION_DURATIONS.observe(self._clock() - began, self.kind, self.name)
 
     def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
-        """Nobody can say."""
+        """Webhooks cannot list rules."""
         error = "webhook authorizer does not support user rule resolution"
         return SubjectRulesReviewStatus(
             resource_rules=[], non_resource_rules=[], incomplete=True, evaluation_error=error

@@ -1,4 +1,4 @@
-"""What is there before the first client comes, in every cluster."""
+"""Creates the objects that exist in every cluster before the first client comes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .service import ensure_kubernetes_service, service_repair
 log = logging.getLogger(__name__)
 
 INTERVAL = 10.0  # seconds; upstream's
-REPAIR_EVERY = 18  # intervals: every three minutes, as upstream, addresses and ports nobody holds are found
+REPAIR_EVERY = 18  # intervals: every three minutes, as upstream, leaked addresses and ports are found
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 

@@ -61,7 +61,7 @@ async def ensure_authentication(registry: Registry) -> None:
 
 
 def combined(present: dict[str, str], wanted: dict[str, str], now: float) -> dict[str, str]:
-    """What is there and what is to be there."""
+    """Merge the ConfigMap's present data with ours."""
     data: dict[str, str] = {}
     for key in (CLIENT_CA, PROXY_CA):
         bundle = _bundle(present.get(key, ""), wanted.get(key, ""), now)

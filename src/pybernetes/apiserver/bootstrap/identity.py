@@ -128,7 +128,7 @@ class Identity:
 
 
 def expired(lease: Lease, now: float) -> bool:
-    """Whether nobody renews a lease any more; one that does not say until when it holds never did."""
+    """Whether a lease has expired; one without a duration counts as expired."""
     spec = lease.spec
     if spec is None or spec.renew_time is None or spec.lease_duration_seconds is None:
         return True

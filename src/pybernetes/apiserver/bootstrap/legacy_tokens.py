@@ -1,6 +1,6 @@
 """Says since when this cluster's API servers note which legacy tokens are used.
 
-The controller that removes tokens nobody uses (`legacy-serviceaccount-token-cleaner-controller`) believes in their
+The controller that removes unused tokens (`legacy-serviceaccount-token-cleaner-controller`) trusts their
 labels only after that day, and does nothing as long as the ConfigMap is not there.
 """
 

@@ -1,4 +1,4 @@
-"""What the API server writes on its own behalf, with the names that clients see of it in managed fields."""
+"""Writes objects on the API server's own behalf, with the field managers that clients see."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ async def ensure_kubernetes_service(registry: Registry, address: str, port: int)
     if not registry.publishes_endpoints:
         return
     if ipaddress.ip_address(address).is_loopback:
-        return  # nobody else could come here, and endpoints may not say so
+        return  # not reachable from elsewhere, and not valid in endpoints
     if not registry.cache.store.exclusive:
         await _renew_lease(registry, address)
     await _ensure_endpoints(registry, await _alive(registry, address), port)
@@ -221,7 +221,7 @@ async def _apply(registry: Registry, group: str, plural: str, obj: Any, context:
 
 
 def service_repair(registry: Registry) -> ServiceRepair:
-    """What looks after the pools that the Services' addresses and ports come from."""
+    """The repair loop of the pools that the Services' addresses and ports come from."""
     strategy = registry.store("", "v1", "services").strategy
     assert isinstance(strategy, ServiceStrategy)
     return ServiceRepair(registry, strategy.pools(own_context(registry)))

@@ -32,7 +32,7 @@ def address_types(text: str) -> list[str]:
 
 
 def check_flags(options: argparse.Namespace) -> list[str]:
-    """What does not go together."""
+    """Errors in the combination of flags."""
     if bool(options.kubelet_client_certificate) != bool(options.kubelet_client_key):
         return ["--kubelet-client-certificate and --kubelet-client-key must be specified together"]
     return []

@@ -66,7 +66,7 @@ def _options(store: ResourceStore, request: Request) -> Options:
 
 
 async def _admitted(registry: Registry, store: ResourceStore, request: Request, options: Options) -> Options:
-    """What admission makes of the options. Raises APIError."""
+    """Run mutating admission on the options. Raises APIError."""
     info = request.info
     attributes = Attributes(
         CONNECT,

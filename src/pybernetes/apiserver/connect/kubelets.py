@@ -76,7 +76,8 @@ class Kubelets:
         return Kubelet(host, port, frozenset((status and status.declared_features) or ()))
 
     def way(self, *, insecure: bool = False) -> Secured:
-        """How to connect to kubelets; `insecure`: whoever they are. Raises APIError if our certificate is no good."""
+        """How to connect to kubelets; `insecure`: without verification. Raises APIError if our certificate cannot be
+        used."""
         if self._watched.changed():
             for each in ("kubelet", "insecure"):
                 gone = self._ways.pop(each, None)
@@ -85,7 +86,7 @@ class Kubelets:
         return self._way("insecure" if insecure else "kubelet")
 
     def proxy_way(self, scheme: str) -> Secured:
-        """How to connect to what a proxy request names: in the clear, or by TLS to whoever is there."""
+        """How to connect to the target of a proxy request: in the clear, or by TLS without verification."""
         return self._way(scheme or "http")
 
     def _way(self, name: str) -> Secured:
@@ -102,7 +103,7 @@ class Kubelets:
         context.set_alpn_protocols(["http/1.1"])
         try:
             if name == "kubelet" and self._authority is not None:
-                context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as Go: whoever is in the file is trusted
+                context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as Go: intermediate CAs in the file are trusted
                 context.load_verify_locations(self._authority)
             else:
                 context.check_hostname = False

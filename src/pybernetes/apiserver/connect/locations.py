@@ -1,4 +1,4 @@
-"""What the name in a connection's path means. Pure but for the lookups."""
+"""Parses the name in a connection's path. Pure but for the lookups."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def of_service(registry: Registry, namespace: str, id: str) -> Place:
 
 
 async def _is_pod(registry: Registry, namespace: str, address: Any) -> bool:
-    """Whether an address is the pod's that it is said to be: nobody is sent elsewhere by writing an Endpoints."""
+    """Whether an address belongs to its pod: a user must not redirect requests by writing an Endpoints."""
     target = address.target_ref
     if target is None or target.namespace != namespace:
         return False

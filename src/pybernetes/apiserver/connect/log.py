@@ -23,7 +23,7 @@ from ..webhooks.client import words
 from .kubelets import kubelets
 from .locations import container_of
 
-_MOST_REFUSAL = 50_000  # bytes of a kubelet's refusal that are told; upstream's maxReadLength
+_MOST_REFUSAL = 50_000  # bytes of a kubelet's error that are passed on; upstream's maxReadLength
 _PROTOCOLS = {"": False, "binary.k8s.io": False, "base64.binary.k8s.io": True}
 _PIECE = 2048  # bytes in a message; upstream's
 
@@ -125,7 +125,7 @@ async def _send(websocket: WebSocket, backend: Backend, *, text: bool) -> None:
 
 
 async def _until_closed(websocket: WebSocket) -> None:
-    """Whatever the client says is passed over."""
+    """Read and ignore messages until the client closes."""
     try:
         while await websocket.receive() is not None:
             pass

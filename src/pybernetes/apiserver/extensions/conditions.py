@@ -1,4 +1,4 @@
-"""What the status of a CustomResourceDefinition says; pure.
+"""Computes the status of a CustomResourceDefinition; pure.
 
 A definition gets the names it asks for unless another one of its group has them; those it got it keeps. Once all were
 accepted it is established, and stays so whatever names it asks for later.

@@ -163,9 +163,9 @@ def _answers(body: bytes, uid: str, version: str) -> list[Any]:
 
 
 def _accepted(subject: str, original: Document, answer: Any, api_version: str) -> Document:
-    """What the webhook made of an object, with the metadata that it may not change. Raises APIError.
+    """Check an object that the webhook converted, and keep the metadata that it may not change. Raises APIError.
 
-    Upstream asks for one object at a time, and says so in its words.
+    Upstream converts one object at a time, hence `index 0` in its messages.
     """
     if not isinstance(answer, dict):
         raise _failed(f"{subject} failed, unexpected type {type_of(answer)} at index 0")

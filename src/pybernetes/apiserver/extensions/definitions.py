@@ -1,8 +1,8 @@
 """Follows the CustomResourceDefinitions: serves what they define, says so in their status, takes their objects along.
 
 One task works off the definitions that changed, one after another, so that two of a group never get the same name.
-Who is told that a kind is established can use it: the resource is served before the condition is written. When the
-definition changes, its watchers are ended as upstream ends them, those of other resources are not touched.
+A kind is usable before clients see that it is established: the resource is served before the condition is written. When
+the definition changes, its watches are ended as upstream ends them, those of other resources are not touched.
 
 Definitions that are being deleted have a task each, which waits for the last object to go.
 """
@@ -250,7 +250,7 @@ class Definitions:
 
     async def _delete_objects(self, serving: Serving) -> None:
         registry = copy(self._registry)
-        registry.admission = Chain([])  # nobody is asked; upstream goes to the storage, too
+        registry.admission = Chain([])  # without admission; upstream goes to the storage, too
         converter, cache = serving.converter, registry.cache
         # In the stored version, which needs no webhook, and whether it is served or not.
         store = CustomResourceStore(converter.stored, cache, 0, converter, "")

@@ -1,4 +1,4 @@
-"""What is told to whoever uses a version that its definition says is on its way out."""
+"""Warnings for clients that use a version which its definition marks as deprecated."""
 
 from __future__ import annotations
 

@@ -47,6 +47,6 @@ class _Validation(msgspec.Struct, gc=False):
 
 
 def _schema(resource: CustomResource) -> msgspec.Raw:
-    """The schema as it is written: nobody here has to understand it."""
+    """The schema as it is written, not decoded."""
     written = resource.schema
     return _Validation().schema if written is None else msgspec.json.decode(written, type=_Validation).schema

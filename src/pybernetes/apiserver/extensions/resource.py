@@ -54,7 +54,7 @@ class CustomResource(Resource):
 
     @property
     def spec(self) -> CustomResourceDefinitionSpec:
-        """What the definition asks for."""
+        """The spec of the definition."""
         assert self.outline is not None
         return cast(CustomResourceDefinitionSpec, self.outline.definition.spec)
 

@@ -24,7 +24,7 @@ def split_path(path: str | None) -> list[str]:
 
 
 def nested(content: Any, path: list[str]) -> tuple[Any, bool]:
-    """What is at a path, and whether anything is. Raises WrongType if something is in the way."""
+    """The value at a path, and whether it exists. Raises WrongType if a parent is not a map."""
     value = content
     for depth, name in enumerate(path):
         if value is None:
@@ -65,12 +65,12 @@ def _wrong(path: list[str], value: Any, wanted: str) -> WrongType:
 
 
 def validate_scale_spec(scale: CustomResourceSubresourceScale, content: dict[str, Any]) -> list[FieldError]:
-    """What is wrong with the wanted number of replicas."""
+    """Validation errors of `spec.replicas`."""
     return _replicas(scale.spec_replicas_path or "", content)
 
 
 def validate_scale_status(scale: CustomResourceSubresourceScale, content: dict[str, Any]) -> list[FieldError]:
-    """What is wrong with the present number, and with the selector."""
+    """Validation errors of `status.replicas` and of the selector."""
     errors = _replicas(scale.status_replicas_path or "", content)
     if scale.label_selector_path is not None:
         try:

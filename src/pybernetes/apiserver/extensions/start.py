@@ -1,4 +1,4 @@
-"""What a server without definitions pays for custom resources: a follower of nothing.
+"""Starts custom resources: a server without definitions pays for one watch and nothing else.
 
 Everything else is loaded when there is a definition, at the start or later.
 """

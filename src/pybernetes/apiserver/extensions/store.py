@@ -68,7 +68,7 @@ class CustomResourceStore(ResourceStore):
         if found is None:
             found = self._today(item.raw)
             if not self.asks_webhook or item.raw.startswith(self._head):
-                forms[1][self.resource.version] = found  # else it is but a guess: nobody waited for the webhook
+                forms[1][self.resource.version] = found  # otherwise it is a guess, made without the webhook
         return found
 
     def deleted(self, last: Item | None, revision: int) -> Item:
@@ -94,7 +94,7 @@ class CustomResourceStore(ResourceStore):
     def encode(self, obj: Any) -> bytes:
         obj.metadata.resource_version = None
         if obj.api_version != self._stored_version:
-            # With the defaults of the stored version: whoever reads it would have to fill them in.
+            # With the defaults of the stored version: otherwise each reader would have to fill them in.
             obj = CustomObject(obj.kind, self._stored_version, obj.metadata, deepcopy(obj.content))
             stored = self._converter.version(self._stored_version)
             if stored is not None:
@@ -128,7 +128,7 @@ class CustomResourceStore(ResourceStore):
                 self._keep(item, with_revision(made, item.revision) if item.revision else made)
 
     def _stored_document(self, item: Item) -> dict[str, Any]:
-        """What is stored, by the schema of its version as it is now."""
+        """The stored object, pruned by the schema of its version as it is now."""
         document: dict[str, Any] = msgspec.json.decode(item.raw)
         stored = self._converter.version(document["apiVersion"])
         if stored is not None:

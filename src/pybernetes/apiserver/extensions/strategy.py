@@ -52,7 +52,7 @@ class CustomResourceStrategy(Strategy):
         self.checks_metadata = True
 
     def default(self, obj: CustomObject) -> None:
-        """Nothing: whoever reads an object fills in its defaults."""
+        """Does nothing: defaults are filled in when an object is read."""
 
     # -- create -------------------------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class CustomResourceStrategy(Strategy):
     def _rules(
         self, new: CustomObject, old: CustomObject | None, errors: list[FieldError], context: Context
     ) -> list[FieldError]:
-        """What the definition's own rules (`x-kubernetes-validations`) have against it."""
+        """Violations of the definition's own rules (`x-kubernetes-validations`)."""
         rules = self._custom.rules
         if rules is None:
             return []
@@ -160,7 +160,7 @@ def _schema_errors(schema: JSONSchemaProps | None, value: dict[str, Any], old: A
 
 
 def _ratcheted_lists(new: CustomObject, old: CustomObject, schema: JSONSchemaProps | None) -> list[FieldError]:
-    """What is twice in sets and maps, unless something already was."""
+    """Duplicates in sets and maps, unless there were some before."""
     found = listtypes.validate(new.content, schema)
     return [] if found and listtypes.validate(old.content, schema) else found
 

@@ -1,7 +1,7 @@
 """One version of a custom resource: how its objects are read, checked, owned and selected.
 
 Everything is made from the definition when it is first needed and kept as long as the definition stays the same: a
-kind that nobody uses costs nothing.
+unused kind costs nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 class CustomVersion:
-    """What is compiled from one version of a definition."""
+    """The compiled form of one version of a definition."""
 
     def __init__(self, resource: CustomResource) -> None:
         assert resource.defined is not None
@@ -166,7 +166,7 @@ class CustomVersion:
         return document_of(obj)
 
     def read_patched(self, patched: Any, patch: Patch, validation: str, warnings: list[str]) -> CustomObject:
-        """The outcome of a patch; what is wrong with it is told as a fault of the patch."""
+        """The object after a patch; errors in it are reported as errors of the patch."""
         if not isinstance(patched, dict):
             raise BadRequest("the patched object is not a JSON object")
 
@@ -271,7 +271,7 @@ class CustomVersion:
         return frozenset(("metadata.name", "metadata.namespace", *(name for name, _ in self._selected)))
 
     def attributes(self, raw: bytes, namespace: str, name: str) -> Attributes:
-        """What selectors look at."""
+        """The attributes that selectors use."""
         fields = {"metadata.name": name, "metadata.namespace": namespace}
         if not self._selected:
             return Attributes(_labels(raw).metadata.labels or {}, fields)
@@ -415,7 +415,7 @@ def _object(document: Content) -> tuple[CustomObject, list[str]]:
 
 
 def _drop_empty(meta: ObjectMeta) -> None:
-    """Nobody owns an empty map or list of the metadata, because it is not written."""
+    """Remove empty maps and lists of the metadata: they have no field managers, because they are not written."""
     if meta.labels is not None and not meta.labels:
         meta.labels = None
     if meta.annotations is not None and not meta.annotations:

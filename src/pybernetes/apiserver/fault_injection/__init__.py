@@ -3,5 +3,5 @@
 - `rules`: what a rule says and which requests it matches; pure
 - `filter`: applies the rules to requests and watches, and serves them at `/debug/faults`
 
-Only for tests: whoever may write `/debug/faults` (RBAC: a non-resource URL) can stop the cluster.
+Only for tests: permission to write `/debug/faults` (RBAC: a non-resource URL) is permission to stop the cluster.
 """

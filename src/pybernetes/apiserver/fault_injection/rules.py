@@ -4,7 +4,7 @@
     - name: status-updates-conflict    # to remove it by; a number where it is left out
       action: refuse                   # refuse, delay, drop, lose, duplicate, hold, end
       status: 409                      # of refuse: 400 to 504
-      userAgents: ["my-operator*"]     # shell patterns; whoever is left out is everybody
+      userAgents: ["my-operator*"]     # shell patterns; left out: all
       users: ["system:serviceaccount:kube-system:*"]
       verbs: [update, patch]           # get, list, watch, create, update, patch, delete, deletecollection
       resources: [deployments/status]  # pods, pods/log, deployments.apps, */status
@@ -47,7 +47,7 @@ class RuleError(ValueError):
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
-    """What happens to which requests."""
+    """A fault and the requests it applies to."""
 
     action: Action
     name: str = ""
@@ -105,7 +105,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="came
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What a rule looks at in a request."""
+    """The attributes of a request that rules match."""
 
     user: str
     user_agent: str

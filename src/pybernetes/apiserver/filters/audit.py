@@ -55,7 +55,7 @@ class Audit:
 
 
 class FailedAuthenticationAudit:
-    """Around authentication: records those whom nobody knows."""
+    """Around authentication: records requests that fail to authenticate."""
 
     def __init__(self, next_: Handler, auditing: Auditing) -> None:
         self._next = next_

@@ -44,7 +44,7 @@ class Authentication:
 
     async def _refuse(self, request: Request) -> NoReturn:
         if self._turns is not None:
-            await self._turns.once(f"nobody/{request.connection.peer_address}")
+            await self._turns.once(f"unauthenticated/{request.connection.peer_address}")
         raise Unauthorized
 
     def _pass(self, request: Request, user: User) -> Answer:

@@ -52,7 +52,7 @@ def annotate(annotations: dict[str, str], decision: Decision, reason: str, error
 
 
 async def _refuse(request: Request, reason: str, error: str) -> Response:
-    """The answer if nobody could decide, which upstream gives in plain text. Raises Forbidden."""
+    """The response if no authorizer could decide, which upstream gives in plain text. Raises Forbidden."""
     if not error:
         raise forbidden(request.user, request.info, reason)
     log.error("authorization of %r: %s", request.user.name, error)

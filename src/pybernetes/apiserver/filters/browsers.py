@@ -1,4 +1,5 @@
-"""What only browsers look at: which pages of others may talk to this server (CORS), and that it is reached by TLS only.
+"""Headers for browsers: CORS, which lets pages of other origins use this server, and HSTS, which makes them use TLS
+only.
 
 Both are off unless their flags are given. A page is let in by its `Origin`; that the browser asks first (OPTIONS) is
 answered before anybody is asked who they are, as browsers send no credentials then.
@@ -46,7 +47,7 @@ def origins(text: str) -> list[re.Pattern[str]]:
 
 
 def directives(text: str) -> list[str]:
-    """What to tell browsers about TLS. Raises ArgumentTypeError."""
+    """Parse the directives of Strict-Transport-Security. Raises ArgumentTypeError."""
     found = text.split(",")
     for each in found:
         if not each.strip():

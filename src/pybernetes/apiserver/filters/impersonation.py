@@ -108,7 +108,7 @@ class Impersonation:
 
 
 def wanted_user(request: Request) -> User | None:
-    """Who one wants to be, without the groups that come by themselves; None if nobody. Raises BadRequest."""
+    """The impersonated user, without implied groups; None without such headers. Raises BadRequest."""
     name, uid = as_utf8(request.first("impersonate-user")), as_utf8(request.first("impersonate-uid"))
     groups = tuple(map(as_utf8, request.values("impersonate-group")))
     extra: dict[str, list[str]] = {}
@@ -126,7 +126,7 @@ def wanted_user(request: Request) -> User | None:
 
 
 def modes(wanted: User, requestor: User) -> list[str]:
-    """The ways that are open for this wish; the empty one is the old one, which is open for every wish."""
+    """The modes of impersonation that apply; the empty one is the unconstrained one, which always applies."""
     node, account = node_name(wanted.name), service_account(wanted.name)
     only_name = not (wanted.uid or wanted.groups or wanted.extra)
     found = []
@@ -240,7 +240,7 @@ def node_name(user: str) -> str:
 
 
 def _problem(extra: dict[str, list[str]]) -> str:
-    """What keeps such extra values from being asked for, in upstream's words; empty if nothing does."""
+    """The error in extra values, with upstream's wording; empty if there is none."""
     for key, values in extra.items():
         if not key:
             return "impersonating the empty string key in extra is not allowed"

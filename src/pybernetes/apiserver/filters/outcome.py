@@ -85,7 +85,7 @@ def trace(request: Request, status: int, took: float) -> None:
 
 
 def _status(error: Exception, request: Request) -> Response:
-    """The answer to a request that failed. Raises ConnectionError if nobody is there to get it."""
+    """The response to a request that failed. Raises ConnectionError if the client has gone."""
     answer = answer_to(error, request)
     if answer is not None:
         return answer

@@ -1,7 +1,7 @@
 """Requests wait for their turn when there are more than can be served, by priority level and flow.
 
 In the place of the in-flight limit unless --enable-priority-and-fairness=false. Streams other than watches are not
-limited; a watch is, until it has told what there is.
+limited; a watch is, until it has sent its initial events.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class PriorityAndFairness:
                 level.running.discard(asked)
                 seconds = time() - asked.started
                 (counts.watched if verb == "watch" else counts.executed).add(seconds)
-                if cost.latency:  # watchers are being told of what was written
+                if cost.latency:  # the events of the write are being sent to watchers
                     level.later(cost.latency, seats, queue, seconds)
                 else:
                     level.leave(seats, queue, seconds)

@@ -1,4 +1,4 @@
-"""API priority and fairness: who floods the server waits, and nobody else does.
+"""API priority and fairness: requests of a flow that floods the server wait, those of others do not.
 
 FlowSchemas         which requests are alike           matching.py
 priority levels     how many of them run at once       levels.py, borrowing.py

@@ -47,7 +47,7 @@ class Demand:
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """What a level has by its shares, and the least and most it can have by lending and borrowing."""
+    """The seats of a level by its shares, and the least and most it can have by lending and borrowing."""
 
     nominal: int
     least: int

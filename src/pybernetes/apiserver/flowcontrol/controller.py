@@ -1,4 +1,4 @@
-"""What FlowSchemas and PriorityLevelConfigurations say now, compiled; seats are shared anew every ten seconds.
+"""Compiles FlowSchemas and PriorityLevelConfigurations; recomputes the seats of levels every ten seconds.
 
 The mandatory objects count even when they are not there: every request belongs somewhere.
 """
@@ -189,7 +189,7 @@ class FlowController:
         return Flow(schema, self.levels[mandatory.CATCH_ALL], distinguisher(schema, user, info))
 
     def collect(self) -> Iterator[Metric]:
-        """What is counted, for the library."""
+        """The metrics, for prometheus_client."""
         from .metrics import collect
 
         yield from collect(self.levels.values())

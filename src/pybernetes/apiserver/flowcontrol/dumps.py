@@ -37,7 +37,7 @@ Row = Sequence[object]
 
 
 def handlers(controller: FlowController) -> dict[str, Handler]:
-    """What to serve, by path."""
+    """The handlers, by path."""
     return {
         f"{FOLDER}/dump_priority_levels": _serving(lambda _: [_LEVELS, *_levels(controller)]),
         f"{FOLDER}/dump_queues": _serving(lambda _: [_QUEUES, *_queues(controller)]),

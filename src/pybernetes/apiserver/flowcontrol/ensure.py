@@ -1,7 +1,7 @@
 """Keeps the objects of `defaults` in the store, and the status of every FlowSchema right.
 
-The mandatory ones are always put right. The suggested ones are as long as nobody has changed them: an annotation says
-whether, and where it is missing, whether the object is still as it was made.
+The mandatory ones are always restored. The suggested ones are restored unless a user has changed them: an annotation
+says whether, and where it is missing, whether the object is still as it was made.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ ONE = Estimate()
 
 
 def estimate(registry: Registry, level: Level, info: RequestInfo) -> Estimate:
-    """What a request is taken to cost."""
+    """The estimated cost of a request."""
     verb = info.verb
     if verb in _READS_ALL:
         return _of_list(registry, level, info)
@@ -82,7 +82,7 @@ def _of_write(registry: Registry, level: Level, info: RequestInfo) -> Estimate:
     except APIError:
         return ONE
     watchers = store.partition.watchers
-    if len(watchers) < _WATCHERS_A_SEAT or info.subresource == "token":  # a token is no change that anybody is told of
+    if len(watchers) < _WATCHERS_A_SEAT or info.subresource == "token":  # a token causes no watch event
         return ONE
     scopes = (store.scope(""), store.scope(info.namespace))
     count = sum(1 for each in watchers if not each.narrow and each.scope in scopes)

@@ -91,7 +91,7 @@ class Level:
         return self.counts.setdefault(schema, Counts())
 
     def configure(self, configuration: PriorityLevelConfiguration) -> None:
-        """Become what the object says. Whoever waits in queues that are no more, waits on in them."""
+        """Apply the configuration. Requests in queues that were removed go on waiting in them."""
         meta, spec = configuration.metadata, configuration.spec
         assert meta is not None
         assert spec is not None
@@ -116,7 +116,7 @@ class Level:
             self.queues = QueueSet(*form) if form else None
 
     def enter(self, seats: int) -> bool:
-        """Take seats if there are any and nobody waits for them."""
+        """Take seats if there are enough and no request waits for them."""
         queues = self.queues
         if queues is not None and queues.waiting:
             return False

@@ -31,7 +31,7 @@ def matches(schema: FlowSchema, user: User, info: RequestInfo) -> bool:
 
 
 def distinguisher(schema: FlowSchema, user: User, info: RequestInfo) -> str:
-    """What tells the flows of a schema apart."""
+    """The flow distinguisher of a request."""
     method: Any = schema.spec and schema.spec.distinguisher_method
     if method is None:
         return ""

@@ -1,4 +1,4 @@
-"""What is counted of flows, in upstream's names: by priority level and flow schema."""
+"""Metrics of flows, with upstream's names: by priority level and flow schema."""
 
 from __future__ import annotations
 

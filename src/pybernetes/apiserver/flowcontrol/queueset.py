@@ -1,4 +1,4 @@
-"""The queues of one priority level. Pure: who waits is an opaque object, and time is told.
+"""The queues of one priority level. Pure: requests are opaque objects, and the caller passes the time.
 
 A flow is dealt a hand of queues by its hash, so that a flow that floods fills its own hand and shares at most a few
 queues with any other (shuffle sharding); a request joins the shortest queue of the hand. Queues take turns by
@@ -110,9 +110,9 @@ class QueueSet(Generic[T]):
             self._drop(queue)
 
     def _drop(self, queue: Queue[T]) -> None:
-        """Forget a queue that is as good as new: nobody waits or runs, and it is not ahead of the others."""
+        """Forget an idle queue: no request waits or runs, and it is not ahead of the others."""
         if not self._running and not self._active:
-            self.queues.clear()  # there is nobody left to be ahead of
+            self.queues.clear()  # there is no other queue to be ahead of
         elif not queue.running and not queue.items and queue.virtual <= self._virtual:
             self.queues.pop(queue.number, None)
 

@@ -18,7 +18,7 @@ class RetryAfter:
 
     def __init__(self, now: int) -> None:
         self.seconds = 1
-        """What clients are told."""
+        """The `Retry-After` for clients."""
         self._changed = now  # when the time last grew
         self._second = now
         self._count = 0  # refused in this second

@@ -1,9 +1,9 @@
 """Who comes first on our one thread.
 
-Seats say how many requests are under way; but all of them share one thread, and an event loop serves whoever is ready
+Seats limit how many requests are under way; but all of them share one thread, and an event loop serves ready sockets
 in the order of their sockets. A user with hundreds of connections would be served hundreds of times before another is
-once. So in each round of the loop a flow begins one request, or more if nobody else has any; and while there is
-somebody else, only so many of a flow are under way: writes wait for the disk together and go on together. Between two
+once. So in each round of the loop a flow begins one request, or more if no other flow has any; and while there are
+others, only so many of a flow are under way: writes wait for the disk together and go on together. Between two
 rounds all sockets are looked at once more: who has come during a long request is not behind the next.
 
 A flow alone has the server for itself, but for a look at the sockets now and then.
@@ -15,7 +15,7 @@ import asyncio
 from collections import deque
 
 PER_ROUND = 1  # requests that begin in a round while others wait; more makes those wait longer, and gains nothing
-ALONE = 8  # requests that begin in a round while nobody else was seen for a while
+ALONE = 8  # requests that begin in a round while no other flow was seen for a while
 AT_ONCE = 12  # requests of a flow under way while there are other flows
 MEMORY = 1.0  # seconds for which another flow is remembered
 
@@ -95,7 +95,7 @@ class Turns:
             self._loop.call_soon(self._look_around)
 
     def _look_around(self) -> None:
-        """What has come in during the last round is served before the next."""
+        """End the round after the next poll, so that requests which arrived meanwhile take part in the next one."""
         self._loop.call_soon(self._round)
 
     def _round(self) -> None:

@@ -83,7 +83,7 @@ def _selected(registry: Registry, request: Request, plural: str) -> list[Any]:
 
 
 async def _summaries(registry: Registry, hosts: Iterable[Node]) -> dict[str, Any]:
-    """What the kubelets of these nodes say, by node; those that do not answer are left out."""
+    """The metrics of these nodes' kubelets, by node; those that do not answer are left out."""
 
     turn = asyncio.Semaphore(AT_ONCE)
 
@@ -100,7 +100,7 @@ async def _summaries(registry: Registry, hosts: Iterable[Node]) -> dict[str, Any
 
 
 async def _get(registry: Registry, node: str) -> bytes:
-    """What a node's kubelet says. Raises APIError or OSError."""
+    """The metrics of a node's kubelet. Raises APIError or OSError."""
     from ..connect.kubelets import kubelets
 
     known = kubelets(registry)

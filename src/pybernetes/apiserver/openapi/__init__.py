@@ -1,1 +1,1 @@
-"""What is served, as OpenAPI documents: for `kubectl explain`, validation on the client, generated clients."""
+"""The OpenAPI documents of the served API: for `kubectl explain`, validation on the client, generated clients."""

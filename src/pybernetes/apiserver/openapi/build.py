@@ -41,7 +41,7 @@ def optional_resources() -> list[tuple[str, str, str]]:
 
 
 class Order(msgspec.Struct, gc=False):
-    """What to make: everything that is built in, in version 2 or 3, or what custom kinds add to it.
+    """The documents to build: all built-in kinds in version 2 or 3, or the parts of custom kinds.
 
     These stand by their paths (`apis/GROUP/VERSION`). Their part of version 3 is a document of its own, their part of
     version 2 is `FRAGMENTS`, or in protobuf a message that adds to another by being appended.

@@ -1,4 +1,4 @@
-"""What custom resources add to the documents: their schemas and operations, one part for each group and version.
+"""The parts of custom resources in the documents: their schemas and operations, one part for each group and version.
 
 Version 2 knows less than what a definition may say: alternatives are left out, and what may be null or hold unknown
 fields is said to be anything, as clients of that version would refuse it otherwise.

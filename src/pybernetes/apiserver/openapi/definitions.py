@@ -71,7 +71,7 @@ _Text = Annotated[str | None, Required, Always("")]
 
 
 class Info(Struct):
-    """What `/version` answers."""
+    """The response of `/version`."""
 
     definition_name = "io.k8s.apimachinery.pkg.version.Info"
 

@@ -26,7 +26,7 @@ class Descriptions:
         self._folder = _folder()
 
     def of(self, definition: str) -> tuple[str, dict[str, str]]:
-        """What a definition is, and what each of its fields is."""
+        """The description of a definition, and those of its fields."""
         if self._folder is None:
             return _NOTHING
         package, version, name = definition.split(".")[-3:]

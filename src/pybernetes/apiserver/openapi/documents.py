@@ -128,7 +128,7 @@ class Named(str):
 
 
 class _Writer:
-    """What both versions have in common."""
+    """Shared by the writers of both versions."""
 
     def __init__(self, definitions: Definitions) -> None:
         self.definitions = definitions

@@ -154,7 +154,7 @@ class OpenAPI:
         return made
 
     async def _remote_parts(self, protobuf: bool) -> list[Packed]:
-        """What other servers add to version 2. Which names are taken already, the JSON form tells."""
+        """The parts of other servers in version 2. The names already taken are found in the JSON form."""
         remote = self._remote()
         if not remote:
             return []
@@ -165,7 +165,7 @@ class OpenAPI:
         return await remote.parts(self._base[form][""], custom.values(), protobuf)
 
     async def _custom_parts(self, form: _Form) -> dict[str, Packed]:
-        """What custom kinds add, by path."""
+        """The parts of custom kinds, by path."""
         version, protobuf = form
         wanted, known = self._custom(), self._parts.get(form, {})
         missing = {path: each for path, each in wanted.items() if path not in known or known[path][0] != each[0]}

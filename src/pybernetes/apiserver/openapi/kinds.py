@@ -1,4 +1,4 @@
-"""What documents need to know of a custom resource, small enough to be sent to the process that makes them."""
+"""The description of a custom resource for documents, small enough to be sent to the process that makes them."""
 
 from __future__ import annotations
 

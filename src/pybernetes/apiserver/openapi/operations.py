@@ -1,4 +1,4 @@
-"""What can be done where: the paths of a resource and their operations, in no version of OpenAPI yet.
+"""The paths of a resource and their operations, independent of the version of OpenAPI.
 
 Paths, ids and actions are those that upstream generates, because generated clients name their methods by them.
 """
@@ -83,7 +83,7 @@ def group_path(group: Group) -> Path:
 
 
 def root_paths() -> Iterator[Path]:
-    """What does not belong to a group."""
+    """The paths outside of groups."""
     from pybernetes.api.meta.v1 import APIGroupList
 
     from .definitions import Info

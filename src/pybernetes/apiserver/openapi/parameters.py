@@ -1,4 +1,4 @@
-"""What can be said in the query of a request: the fields of the option kinds, and what the ways into a pod take."""
+"""The query parameters of operations: the fields of the option kinds, and those of pods' connect subresources."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _value(source: ExternalMetricSource | ObjectMetricSource | None, status: _St
 
 
 def _usage(source: ResourceMetricSource | ContainerResourceMetricSource | None, status: _Status) -> str:
-    """What a resource's use is, as a value for each pod or in percent of what the pods requested."""
+    """The usage of a resource, as a value for each pod or in percent of what the pods requested."""
     target, current = _wanted(source), _current(status)
     resource = (source.name if source is not None else None) or ""
     if target.average_value is not None:

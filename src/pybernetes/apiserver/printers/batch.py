@@ -41,7 +41,7 @@ def _job(job: Job, now: float) -> Cells:
 
 
 def _status(job: Job, status: JobStatus) -> str:
-    """What ended the job, or is about to. An end counts more than a deletion, a deletion more than what is going on."""
+    """The status column of a job. A finished condition counts more than a deletion, a deletion more than progress."""
     true: dict[str, bool] = {}
     for condition in reversed(status.conditions or ()):
         true[condition.type or ""] = condition.status == "True"

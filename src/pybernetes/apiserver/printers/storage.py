@@ -88,7 +88,7 @@ PRINTERS: Final[dict[str, Printer]] = {
         (
             NAME,
             boolean("AttachRequired", "Whether volumes must be attached to a node first"),
-            boolean("PodInfoOnMount", "Whether the driver is told about the pod"),
+            boolean("PodInfoOnMount", "Whether the driver gets the pod's data"),
             boolean("StorageCapacity", "Whether the driver says how much room is left"),
             text("TokenRequests", "Audiences of the tokens the driver gets"),
             boolean("RequiresRepublish", "Whether volumes are published again and again"),

@@ -130,7 +130,7 @@ def _ends_initial_events(raw: bytes) -> bool:
 
 
 def _named(raw: bytes) -> _Metadata:
-    """What an object that cannot be printed says of itself."""
+    """The metadata of an object that cannot be printed."""
     try:
         return _object(raw).metadata
     except ValueError:

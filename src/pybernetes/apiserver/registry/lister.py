@@ -1,7 +1,7 @@
-"""What the server itself reads of its own objects: typed, from the cache, decoded once.
+"""Reads the server's own objects: typed, from the cache, decoded once.
 
-Authorizers, admission plugins and authenticators ask on every request; so a lookup is a dict access, and whoever
-compiles something from a kind's objects compares `changed` with what it was, instead of being told of each change.
+Authorizers, admission plugins and authenticators ask on every request; so a lookup is a dict access, and code that
+compiles something from a kind's objects compares `changed` with its last value, instead of handling each change.
 `subscribe` is for those who must follow every single change.
 
 An object that cannot be decoded (somebody edited the store) is logged and left out: it must not keep the server from
@@ -37,7 +37,7 @@ class Lister(Generic[T]):
         return self.partition.changed
 
     def get(self, namespace: str, name: str) -> T | None:
-        """What the cache holds now, which may lag behind other servers."""
+        """The object in the cache, which may lag behind other servers."""
         item = self.partition.items.get(self._store.key(namespace, name))
         return None if item is None else self._decode(item)
 
@@ -62,7 +62,7 @@ class Lister(Generic[T]):
     def subscribe(self, follow: Callable[[T | None, T | None], None]) -> None:
         """Call `follow(new, old)` for every object there is, and then for every change; None = no object.
 
-        When the past was lost (a store that was away), what there is now is told again, without what has gone.
+        When the history was lost (the store was away), all present objects are delivered again, without deletions.
         """
         partition = self.partition
 

@@ -72,7 +72,7 @@ class Registry:
         self.followers: list[Callable[[], None]] = []
         """Called when other resources are served than before."""
         self.aggregated: dict[tuple[str, str], RemoteService] = {}
-        """Who serves a group and version instead of us; mostly nobody."""
+        """The aggregated servers of groups and versions; mostly none."""
         self.remote_openapi: RemoteOpenAPI | None = None
         self.kubelet_options = Namespace()
         """The flags about kubelets (`connect.flags`)."""
@@ -136,7 +136,7 @@ class Registry:
         return [*built_in, *(self._custom[name] for name in sorted(self._custom))]
 
     def custom_resources(self) -> list[Resource]:
-        """What is served and not built in, by name."""
+        """The served custom resources, by name."""
         return [self._custom[name] for name in sorted(self._custom)]
 
     def _make(self, resource: Resource) -> ResourceStore:

@@ -2,7 +2,7 @@
 
 Below this line there are keys and bytes, above it kinds. Reads hand out `Item`s, bytes that are ready to be sent.
 Writes follow one shape (`write`): look at the present object, let the caller make the new one from it, and write it on
-condition that nobody was faster; who was not bound to a certain revision tries again.
+condition that the object did not change; a write without a resourceVersion is tried again.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class ResourceStore:
         return f"{prefix}{namespace}/{name}" if self.resource.namespaced else prefix + name
 
     def scope(self, namespace: str) -> str:
-        """What the keys of a collection begin with; no namespace means all of them."""
+        """The key prefix of a collection; no namespace means all of them."""
         prefix = self.resource.storage_prefix
         return f"{prefix}{namespace}/" if namespace else prefix
 
@@ -185,7 +185,7 @@ class ResourceStore:
         return scheme.convert(obj, self.storage, self.resource) if self._converts else obj
 
     def attributes(self, item: Item) -> Attributes:
-        """What selectors look at; decoded once."""
+        """The attributes that selectors use; decoded once."""
         found: Attributes | None = item.attributes
         if found is None:
             namespace, name = self.split(item.key)
@@ -202,11 +202,11 @@ class ResourceStore:
     # -- reads --------------------------------------------------------------------------------------------------
 
     def peek(self, namespace: str, name: str) -> Item | None:
-        """What the cache holds now, which may lag behind other servers."""
+        """The object in the cache, which may lag behind other servers."""
         return self.partition.items.get(self.key(namespace, name))
 
     async def find(self, namespace: str, name: str) -> Item | None:
-        """The object as of now, or None. Raises InternalError if nobody can read it."""
+        """The object as of now, or None. Raises InternalError if it cannot be decrypted."""
         if not self._store.exclusive:
             await self.consistent()
         key = self.key(namespace, name)
@@ -227,7 +227,7 @@ class ResourceStore:
         return self.partition.items.get(key)
 
     async def unseal(self) -> None:
-        """Try again to read what nobody could. Raises ServiceUnavailable."""
+        """Try again to decrypt unreadable objects. Raises ServiceUnavailable."""
         try:
             await self.cache.unseal(self.partition)
         except StoreUnavailable as error:
@@ -237,7 +237,7 @@ class ResourceStore:
         """Return when `raw` and `decode` can answer for these objects."""
 
     async def convert_for(self, need: NeedsConversion) -> None:
-        """Have an object converted; whoever needed it tries again."""
+        """Have an object converted; the caller tries again."""
 
     async def get(self, namespace: str, name: str) -> Item:
         """The object as of now. Raises NotFound."""
@@ -369,7 +369,7 @@ class ResourceStore:
 
 
 def with_initialization(attributes: Attributes, item: Item) -> Attributes:
-    """What selectors look at, and whether the object is hidden."""
+    """The attributes that selectors use, and whether the object is hidden."""
     from ..initializers import is_uninitialized
 
     return Attributes(attributes.labels, attributes.fields, is_uninitialized(item.raw))

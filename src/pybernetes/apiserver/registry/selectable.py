@@ -97,7 +97,7 @@ _WIRE = {"status.successful": "status.succeeded", "source": "source.component"}
 
 
 class Attributes(msgspec.Struct, frozen=True, gc=False):
-    """What selectors look at."""
+    """The attributes that selectors use."""
 
     labels: dict[str, str]
     fields: dict[str, str]

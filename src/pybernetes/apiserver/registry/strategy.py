@@ -1,4 +1,4 @@
-"""What a kind does differently from the rest on its way to the store.
+"""The differences between kinds on their way to the store.
 
 The verbs are the same for every kind; a `Strategy` answers the questions in which kinds differ. The base class gives
 upstream's usual answers: the status belongs to the status subresource, a change of anything else but metadata and
@@ -49,17 +49,18 @@ class Context(msgspec.Struct, gc=False):
     options: Any = None
     """The options of the request, for admission."""
     annotations: dict[str, str] | None = None
-    """What the audit log is told beside, where the request is recorded."""
+    """Annotations for the audit log, where the request is recorded."""
     verb: str = ""
     """What the request does, in the word that permission is asked for."""
     large: bool = False
     """Whether the object is so large that work on it is done beside the event loop (`verbs.large`)."""
     refused: list[FieldError] = []
-    """What `Strategy.guard` leaves to validation, to be told with whatever else is wrong."""
+    """Errors of `Strategy.guard`, which validation reports with its own."""
 
 
 class Reservation(Protocol):
-    """What a strategy took outside the object itself, to be kept if the write succeeds and given back if not."""
+    """Resources that a strategy took outside the object itself, to be kept if the write succeeds and released if
+    not."""
 
     async def commit(self) -> None: ...
 
@@ -122,11 +123,11 @@ class Strategy:
         return names.generate_name(base)
 
     def validate(self, obj: Any, context: Context) -> list[FieldError]:
-        """What is wrong with a new object."""
+        """Validation errors of a new object."""
         return self._create(obj) if self._create else []
 
     def warnings_on_create(self, obj: Any, context: Context) -> list[str]:
-        """What the client should know about the new object."""
+        """Warnings about the new object."""
         return []
 
     # -- update -------------------------------------------------------------------------------------------------
@@ -148,11 +149,11 @@ class Strategy:
         )
 
     def validate_update(self, new: Any, old: Any, context: Context) -> list[FieldError]:
-        """What is wrong with the change."""
+        """Validation errors of the change."""
         return self._update(new, old) if self._update else self.validate(new, context)
 
     def warnings_on_update(self, new: Any, old: Any, context: Context) -> list[str]:
-        """What the client should know about the change."""
+        """Warnings about the change."""
         return self.warnings_on_create(new, context)
 
     def prepare_for_status_update(self, new: Any, old: Any, context: Context) -> None:
@@ -162,7 +163,7 @@ class Strategy:
                 setattr(new, name, getattr(old, name))
 
     def validate_status_update(self, new: Any, old: Any, context: Context) -> list[FieldError]:
-        """What is wrong with the new status."""
+        """Validation errors of the new status."""
         return self._status_update(new, old) if self._status_update else []
 
     def rules(self, subresource: str) -> tuple[Prepare, ValidateUpdate]:
@@ -188,11 +189,11 @@ class Strategy:
         """Raise if the object has to stay for good."""
 
     def default_propagation(self) -> str:
-        """What happens to dependents when the client does not say: Background, or Orphan for a few old kinds."""
+        """The default propagation policy: Background, or Orphan for a few old kinds."""
         return "Background"
 
     def warnings_on_delete(self, options: DeleteOptions) -> list[str]:
-        """What the client should know about a deletion it asks for."""
+        """Warnings about a deletion."""
         return []
 
     async def guard(self, new: Any, old: Any | None, context: Context) -> None:
@@ -209,7 +210,7 @@ class Strategy:
 
 
 def defaults_of(resource: Resource) -> Callable[[Any], object] | None:
-    """What fills in what a client has left out of an object of a kind."""
+    """The defaulting function of a kind."""
     return _table(resource, "defaults", "DEFAULTS").get(resource.kind)
 
 

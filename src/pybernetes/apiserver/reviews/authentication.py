@@ -45,7 +45,7 @@ async def token_reviews(registry: Registry, resource: Resource, request: Request
 
 
 async def _review(registry: Registry, token: str, audiences: list[str] | None) -> TokenReviewStatus:
-    """Whose token it is, read as from a header; who asks for audiences is told for which of them it is meant."""
+    """Authenticate a token as from a header; with `audiences`, the response names those it is valid for."""
     tokens = registry.tokens
     token = first_word(token)
     try:

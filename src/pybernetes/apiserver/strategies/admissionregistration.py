@@ -15,7 +15,7 @@ STATIC_SUFFIX: Final = ".static.k8s.io"
 
 
 class AdmissionStrategy(Strategy):
-    """What all kinds of the group have in common."""
+    """Shared by all kinds of the group."""
 
     has_generation = True
     allow_unconditional_update = False

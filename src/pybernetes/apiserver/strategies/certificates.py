@@ -57,7 +57,7 @@ class CertificateSigningRequestStrategy(Strategy):
         new.status = CertificateSigningRequestStatus(conditions=_conditions(new) or None, certificate=certificate)
 
     def validate_approval(self, new: Any, old: Any, context: Context) -> list[FieldError]:
-        """What is wrong with a decision."""
+        """Validation errors of an approval or denial."""
         return validate_certificate_signing_request_approval_update(new, old)
 
     def rules(self, subresource: str) -> tuple[Prepare, ValidateUpdate]:

@@ -12,7 +12,7 @@ from .metadata import keep_metadata
 
 
 class FlowControlStrategy(Strategy):
-    """What both kinds have in common."""
+    """Shared by both kinds."""
 
     has_generation = True
 

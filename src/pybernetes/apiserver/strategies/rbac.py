@@ -1,4 +1,4 @@
-"""How roles and bindings are written: a PUT may create them, and nobody can grant what they do not have."""
+"""Strategies of roles and bindings: a PUT may create them, and users grant only permissions that they have."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _check_label(path: Path, context: Context) -> list[FieldError]:
 
 
 def _forget_deallocated(new: ResourceClaim, old: ResourceClaim) -> None:
-    """What drivers said about devices goes when the devices go."""
+    """Remove the drivers' status of devices that are no longer allocated."""
     status = new.status
     if status is None or not status.devices:
         return

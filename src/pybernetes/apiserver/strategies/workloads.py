@@ -1,4 +1,4 @@
-"""What kinds with a pod template have in common: a generation for every new spec, and warnings about the template."""
+"""Shared by kinds with a pod template: a generation for every new spec, and warnings about the template."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class WorkloadStrategy(Strategy):
         return self.template_warnings(new, old) if new.metadata.generation != old.metadata.generation else []
 
     def template_warnings(self, new: Any, old: Any | None) -> list[str]:
-        """What is worth knowing about the pod template."""
+        """Warnings about the pod template."""
         return pod_template_warnings(self.template_path(), self.template(new), self.template(old) if old else None)
 
 

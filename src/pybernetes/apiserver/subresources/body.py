@@ -46,14 +46,14 @@ def decode_body(
 
 
 def check_place(meta: ObjectMeta | None, request: Request, kind: str) -> None:
-    """What is posted to a subresource names the object of the path. Raises BadRequest."""
+    """Check that an object posted to a subresource names the object of the path. Raises BadRequest."""
     check_namespace(meta, request)
     if meta is None or meta.name != request.info.name:
         raise BadRequest(f"name in URL does not match name in {kind} object")
 
 
 def check_namespace(meta: ObjectMeta | None, request: Request) -> None:
-    """What is posted is in the namespace of the path, for which permission was given. Raises BadRequest."""
+    """Check that a posted object is in the namespace of the path, for which permission was given. Raises BadRequest."""
     if meta is not None and meta.namespace and meta.namespace != request.info.namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 

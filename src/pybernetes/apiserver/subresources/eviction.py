@@ -1,8 +1,8 @@
 """`eviction`: a delete that asks the pod's disruption budget first.
 
-A budget is charged by writing the pod into its status, on condition that nobody else was faster, BEFORE the pod is
-deleted: two evictions at once can therefore never spend the same allowance. A pod that costs nothing, because it is not
-ready, goes only if it is still as it was judged.
+A budget is charged by a conditional write of the pod into its status, BEFORE the pod is deleted: two evictions at once
+can therefore never spend the same allowance. A pod that costs nothing, because it is not ready, goes only if it is
+still as it was judged.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ async def evict(registry: Registry, store: ResourceStore, request: Request) -> R
     eviction = await admit_body(
         registry, request, store.resource, eviction, "policy/v1", dry_run=dry_run, options=options
     )
-    check_place(eviction.metadata, request, "Eviction")  # only now: who may not evict is told that, as upstream
+    check_place(eviction.metadata, request, "Eviction")  # after authorization, as upstream
     delete = eviction.delete_options or delete
     if delete.ignore_store_read_error_with_cluster_breaking_potential:
         why = "can not be set for pod eviction, try after removing the option"
@@ -107,7 +107,7 @@ async def _remove(
 
 
 async def _tell(store: ResourceStore, pod: Any, options: DeleteOptions, context: Context) -> Item:
-    """Write into the pod why it goes. Whoever made it can then tell an eviction from a failure."""
+    """Write the DisruptionTarget condition, so that the pod's controller can tell an eviction from a failure."""
 
     async def change(pod: Any) -> Any:
         check_preconditions(store, pod, options)

@@ -1,4 +1,4 @@
-"""`serviceaccounts/token`: a TokenRequest is answered with a token, which nobody keeps."""
+"""`serviceaccounts/token`: a TokenRequest is answered with a token, which is not stored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAXIMUM_SECONDS = 1 << 32
 
 
 class TokenPolicy(msgspec.Struct, frozen=True):
-    """What tokens this server makes."""
+    """The issuer, audiences and lifetimes of the tokens this server makes."""
 
     issuer: Issuer
     audiences: tuple[str, ...]
@@ -169,7 +169,7 @@ async def _bound_objects(registry: Registry, spec: TokenRequestSpec, namespace: 
 
 
 async def _node(registry: Registry, name: str) -> Any:
-    """The node of a pod; one that is not there (yet) is told by its name alone."""
+    """The node of a pod; one that does not exist (yet) is given by its name alone."""
     from pybernetes.api.core.v1 import Node
 
     nodes = registry.store("", "v1", "nodes")

@@ -23,7 +23,7 @@ _METADATA = b'"metadata":{'
 async def create(registry: Registry, store: ResourceStore, request: Request) -> Response:
     """Answer 201 with the object as it was stored."""
     info = request.info
-    form, options, manager = (request.head and request.head.wishes) or _wishes(request)
+    form, options, manager = (request.head and request.head.cached_options) or _options(request)
     context = context_for(registry, request, dry_run=options.dry_run, field_manager=manager, options=options)
     if len(request.body) > SMALL and is_large(request.body):
         context.large = True
@@ -40,12 +40,12 @@ async def create(registry: Registry, store: ResourceStore, request: Request) -> 
     return answer(request, store.resource, raw, form, 201)
 
 
-def _wishes(request: Request) -> tuple[Format, WriteOptions, str]:
+def _options(request: Request) -> tuple[Format, WriteOptions, str]:
     """The form of the answer, the options, who manages the fields: found out once for requests that begin alike."""
     query = request.info.query
     form = output_format(request.headers, query, transforms=TRANSFORMS)
     options = write_options(query, "CreateOptions")
-    wishes = (form, options, manager_of(request, options))
+    found = (form, options, manager_of(request, options))
     if request.head is not None:
-        request.head.wishes = wishes
-    return wishes
+        request.head.cached_options = found
+    return found

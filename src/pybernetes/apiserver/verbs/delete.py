@@ -1,4 +1,4 @@
-"""DELETE an object: at once, or after whoever has a say has had it.
+"""DELETE one object: immediately, after its grace period, or when its last finalizer is removed.
 
 Three things hold an object back: a grace period (pods: the kubelet confirms), finalizers, and the propagation policy,
 which is itself turned into a finalizer (`orphan`, `foregroundDeletion`) for the garbage collector to work off.
@@ -87,10 +87,10 @@ async def _delete(
 
 
 def decide(store: ResourceStore, obj: Any, options: DeleteOptions, now: float, *, collects: bool = True) -> str:
-    """What a delete does to the object: `remove` it, `mark` it (it has been changed then), or `wait`.
+    """Decide what a delete does to the object: `remove` it, `mark` it (it has been changed then), or `wait`.
 
     `finish` marks and then removes it: those who watch a graceful kind see that its time is over before it is gone.
-    Wishes about dependents are passed over if nobody `collects` garbage.
+    The propagation policy is ignored unless a garbage collector runs (`collects`).
     """
     meta = obj.metadata
     strategy = store.strategy
@@ -145,7 +145,7 @@ def _shorten(meta: Any, options: DeleteOptions, now: float) -> bool:
 
 
 def _finalizers(store: ResourceStore, obj: Any, options: DeleteOptions) -> list[str]:
-    """The finalizers after the wish about dependents is among them."""
+    """The finalizers with that of the propagation policy."""
     present = list(obj.metadata.finalizers or ())
     if not store.strategy.collects_garbage:
         return present

@@ -77,7 +77,7 @@ def is_large(encoded: bytes) -> bool:
 
 
 async def beside_loop(work: Callable[[], T]) -> T:
-    """What the work returns or raises. A caller that is cancelled does not stop it."""
+    """Run the work in a thread and return its result. A caller that is cancelled does not stop it."""
     return await asyncio.get_running_loop().run_in_executor(_worker, _patiently, work)
 
 

@@ -2,9 +2,9 @@
 
 A page is served from the cache whenever the cache still shows the revision that was asked for, else from the store's
 history. Pages of one list share a revision, so that together they are a snapshot; when that has been compacted the
-client is told so, and given a token to go on with what is there now.
+client gets 410 with a token to continue with the present objects.
 
-A page on which there would be an object that nobody can read is refused (`sealed`).
+A page with an object that cannot be decrypted is refused (`sealed`).
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ async def read_page(store: ResourceStore, namespace: str, options: ListOptions) 
 
 
 async def _from_cache(store: ResourceStore, scope: str, after: str, options: ListOptions) -> ListPage:
-    """What the cache holds now; a selector lets others have their turn while it looks at one object after the other."""
+    """A page from the cache; with a selector it yields to other requests between objects."""
     partition = store.partition
     items = partition.items
     keys = partition.scan(scope, after)

@@ -25,7 +25,7 @@ _EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
 
 
 class ListOptions(msgspec.Struct, gc=False):
-    """What a list or watch asks for. `resource_version` None = not given."""
+    """The options of a list or watch. `resource_version` None = not given."""
 
     label_selector: labels.Selector | None = None
     field_selector: fields.Selector | None = None
@@ -59,7 +59,7 @@ def list_options(store: ResourceStore, query: dict[str, str], *, watch: bool = F
         options.initialized_only = not _flag(query, "includeUninitialized")
     if not query:
         return options
-    # What is wrong is told in this order: numbers, the form of selectors, what does not go together, fields.
+    # Errors are reported in this order: numbers, the form of selectors, contradicting options, fields.
     options.timeout_seconds = _integer(query, "timeoutSeconds")
     options.limit = max(_integer(query, "limit") or 0, 0)
     if text := query.get("labelSelector"):
@@ -217,7 +217,7 @@ def decode_continue(text: str, prefix: str) -> tuple[str, int]:
 
 
 class WriteOptions(msgspec.Struct, gc=False):
-    """What a create, update or patch asks for besides its object."""
+    """The options of a create, update or patch."""
 
     dry_run: bool = False
     field_manager: str = ""

@@ -179,7 +179,7 @@ def _whole(value: Any) -> Any:
 def decode_patched(
     patched: Any, patch: Patch, cls: type[T], api_version: str, options: WriteOptions, warnings: list[str]
 ) -> T:
-    """The outcome of a patch as an object; what is wrong with it is told as a fault of the patch."""
+    """The result of a patch as an object; errors in it are reported as errors of the patch."""
     if not isinstance(patched, dict):
         raise BadRequest("the patched object is not a JSON object")
     problems = patch.problems
@@ -217,7 +217,7 @@ def decode_patched(
 
 
 def _wrong_type(patched: dict[str, Any], patch: Patch, cls: type[Struct], api_version: str) -> str:
-    """Why the outcome is not even of the kind; that is told before anything else."""
+    """The error if the result has the wrong kind; it is reported before all others."""
     if patch.shown:
         return ""
     for name in ("apiVersion", "kind"):

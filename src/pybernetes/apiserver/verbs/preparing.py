@@ -29,7 +29,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Prepared(msgspec.Struct, frozen=True, gc=False):
-    """What became of a body: the object but for its managed fields, and the one entry of these."""
+    """A prepared body: the object without its managed fields, and their single entry."""
 
     encoded: bytes
     entry: ManagedFieldsEntry
@@ -60,7 +60,7 @@ def prepared(store: ResourceStore, request: Request, validation: str, context: C
     store.strategy.default(obj)
     if obj.metadata is None:
         obj.metadata = ObjectMeta()
-    obj.metadata.deletion_timestamp = obj.metadata.deletion_grace_period_seconds = None  # nobody owns what is dropped
+    obj.metadata.deletion_timestamp = obj.metadata.deletion_grace_period_seconds = None # dropped fields have no manager
     track(store, obj, None, context)
     if len(json) <= LONGEST and not repeated:
         _remember(store, key, obj, context.warnings[before:])

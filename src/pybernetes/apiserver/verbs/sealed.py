@@ -1,8 +1,8 @@
-"""What lists and watches say of a resource with an object that nobody can read, because its encryption key is gone.
+"""Lists and watches of a resource with an object that cannot be decrypted, because its encryption key is gone.
 
 As upstream: one object is refused (`ResourceStore.find`), and so is every page it would be on; other pages, other
 namespaces and other objects are served and written. A watch, and a list of whatever the cache has, would have to hold
-all objects, and are told to come back later: the key may be given back, which is looked at with every such request.
+all objects, and get 429: the key may be restored, which is checked with every such request.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ async def check_watch(store: ResourceStore) -> None:
 
 
 async def check_list(store: ResourceStore, options: ListOptions) -> None:
-    """Try to read what nobody could; a list of whatever is at hand needs all of it. Raises TooManyRequests."""
+    """Try to decrypt unreadable objects; a list of any version needs all of them. Raises TooManyRequests."""
     await store.unseal()
     if options.resource_version == 0 and not options.limit:
         await check_watch(store)
 
 
 def check_page(store: ResourceStore, scope: str, after: str, options: ListOptions, page: ListPage) -> None:
-    """Raise InternalError if an object that nobody can read belongs on the page; let the client know of later ones."""
+    """Raise InternalError if an unreadable object belongs on the page; report later ones in a warning."""
     name = options.field_selector.requires("metadata.name") if options.field_selector else None
     sealed = store.partition.sealed
     ahead = sorted(

@@ -167,7 +167,7 @@ class _Alarm:
 
 
 def _stream(request: Request) -> Stream | WatchSocket | Response:
-    """What the client wishes to read from: one long answer, or a WebSocket."""
+    """The transport of a watch: a chunked response, or a WebSocket."""
     if request.headers.get("upgrade", "").lower() != "websocket":
         return request.connection.stream(request)
     from .watch_socket import watch_socket
@@ -211,7 +211,7 @@ async def _converted(
 
 
 def _selection(store: ResourceStore, options: ListOptions) -> Callable[[Change], _Selected | None]:
-    """What of a change this watcher sees: entering its selection is ADDED, leaving it is DELETED."""
+    """The change as this watcher sees it: entering its selection is ADDED, leaving it is DELETED."""
     selects = options.selects
     attributes = store.attributes
     floor = options.resource_version or 0
@@ -285,7 +285,7 @@ async def _past(
     frame_of: Callable[[_Selected], bytes],
     encode: Callable[[bytes], bytes],
 ) -> AsyncIterator[bytes]:
-    """What comes before the watcher's first change: the state, or the changes since a revision."""
+    """The events before the watcher's first change: the state, or the changes since a revision."""
     revision = watcher.revision
     start = options.resource_version
     wants_state = options.send_initial_events if options.send_initial_events is not None else not start

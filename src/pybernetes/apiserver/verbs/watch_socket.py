@@ -49,7 +49,7 @@ class WatchSocket:
 def watch_socket(request: Request) -> WatchSocket | Response:
     """Leave HTTP; a Response if this is no handshake that can be agreed to."""
     if not request.headers.get("origin"):
-        return Response(b"", 403, "")  # golang.org/x/net/websocket refuses whoever does not say whose page asks
+        return Response(b"", 403, "")  # golang.org/x/net/websocket refuses requests without `Origin`
     try:
         _, head = accept(request, (protocols(request) or [""])[:1])
     except HandshakeError as error:

@@ -1,4 +1,4 @@
-"""What creates and updates have in common: from a decoded object to a stored one.
+"""Shared by create and update: from a decoded object to a stored one.
 
 create:  mutating admission → metadata filled in → reservation → strategy → validation → validating admission → store
 update:  metadata kept → mutating admission → reservation → strategy → validation → validating admission → store
@@ -40,7 +40,7 @@ _NAME_ATTEMPTS = 8  # upstream's maxNameGenerationCreateAttempts
 def context_for(
     registry: Registry, request: Request, *, dry_run: bool, field_manager: str = "", options: Any = None
 ) -> Context:
-    """What strategies and admission know about a request."""
+    """The context of a request for strategies and admission."""
     info = request.info
     return Context(
         registry,
@@ -100,7 +100,7 @@ def precondition_failed(
 
 
 def _merge_owners(meta: ObjectMeta, context: Context) -> None:
-    """An owner that is named twice counts once, and the client is told."""
+    """Merge owners that are named twice, with a warning for the client."""
     owners = meta.owner_references or ()
     if len(owners) < 2:
         return
@@ -148,7 +148,7 @@ def _attributes(store: ResourceStore, operation: str, new: Any, old: Any, contex
 
 
 def place(store: ResourceStore, name: str) -> str:
-    """The namespace that admission is told of for what is in none: a Namespace is in itself."""
+    """The namespace of admission's attributes for cluster-scoped objects: a Namespace is in itself."""
     return name if store.resource.fullname == "namespaces" else ""
 
 
@@ -198,7 +198,7 @@ async def create_object(store: ResourceStore, obj: Any, context: Context) -> Ite
                 attributes.undo = None
             if not generated:
                 error = taken
-                if base:  # who gives both is told what is told of generated names
+                if base:  # upstream's message for generateName
                     error = GenerateNameConflict(store.resource.group, store.resource.plural, meta.name or "")
                 present = store.peek(context.namespace, meta.name or "")
                 if present is not None and store.decode(present).metadata.deletion_timestamp:
@@ -325,7 +325,7 @@ async def update_object(
     try:
         prepare, validate = strategy.rules(context.subresource)
         if store.initializes and not context.subresource and is_pending(old):
-            validate = _as_new(strategy)  # nobody has seen it yet, so nothing in it is fixed
+            validate = _as_new(strategy)  # no client has seen it yet, so no field is immutable
 
         def check_change() -> None:
             prepare(new, old, context)
@@ -369,7 +369,7 @@ def _as_new(strategy: Strategy) -> Callable[[Any, Any, Context], list[FieldError
 
 
 async def _remove_refused(store: ResourceStore, item: Item, context: Context) -> None:
-    """An object that an initializer has refused is gone; whoever waits for it has seen why."""
+    """Remove an object that an initializer rejected, once the waiting request has seen why."""
     obj = store.decode(item)
     if failure(obj) is not None and store.peek(context.namespace, obj.metadata.name) is not None:
         await remove(store, item, obj, context)
@@ -398,7 +398,7 @@ async def _rewrite(store: ResourceStore, item: Item, transform: Transform, conte
     if finished(store, new):
         async with _settling(context.reservation, context):
             removed = item if context.dry_run else await remove(store, item, store.decode(item), context)
-        # As it was when it went: a watch from this version on is told of the removal.
+        # As it was when it went: a watch from this version on sees the removal.
         return removed and Item(item.key, with_revision(store.encode(new), item.revision), item.revision)
     try:
         written = await store.replace(item, new, dry_run=context.dry_run)

@@ -1,4 +1,4 @@
-"""What an answer that is none says, in the words of upstream's client."""
+"""Errors for invalid responses, with the wording of upstream's client."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Identity(msgspec.Struct, frozen=True):
             context.load_cert_chain(file.name)
 
     def headers(self) -> dict[str, str]:
-        """What says who we are, if a certificate does not."""
+        """The headers that authenticate us, if a certificate does not."""
         if self.token:
             return {"Authorization": f"Bearer {self.token}"}
         if self.username:
@@ -44,7 +44,7 @@ class Identity(msgspec.Struct, frozen=True):
         return {}
 
 
-NOBODY = Identity()
+ANONYMOUS = Identity()
 
 
 class Identities:
@@ -76,7 +76,7 @@ class Identities:
                 pattern = "*." + ".".join(labels[index:])
                 if pattern in self._users:
                     return self._users[pattern]
-        return self._users.get("*", NOBODY)
+        return self._users.get("*", ANONYMOUS)
 
 
 def _identity(user: dict[str, Any], folder: Path) -> Identity:

@@ -57,8 +57,7 @@ class _Held:
     """A volume on this node.
 
     Invariant: `published` and `staged` mirror what is on disk; each entry of `published` is also in `users`. A volume
-    is
-    forgotten, and no longer in use, when it has no users and is not staged.
+    is forgotten, and no longer in use, when it has no users and is not staged.
     """
 
     name: str

@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Published:
-    """A volume on this node and who uses it: target paths, and which of them
-    only read. `expires` is when an unused volume is unmounted (epoch)."""
+    """A volume on this node and who uses it: target paths, and which of them only read. `expires` is when an unused
+    volume is unmounted (epoch)."""
 
     id: str
     volume: dict[str, Any]

@@ -22,7 +22,7 @@ _SPEC = Path("spec")
 
 
 def validate_validating_admission_policy_binding(obj: ValidatingAdmissionPolicyBinding) -> list[FieldError]:
-    """What is wrong with a new ValidatingAdmissionPolicyBinding."""
+    """Validate a new ValidatingAdmissionPolicyBinding."""
     errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain, custom=True)
     spec = obj.spec or ValidatingAdmissionPolicyBindingSpec()
     return errors + _validate_spec(spec) + _validate_actions(spec.validation_actions or [])
@@ -36,7 +36,7 @@ def validate_validating_admission_policy_binding_update(
 
 
 def validate_mutating_admission_policy_binding(obj: MutatingAdmissionPolicyBinding) -> list[FieldError]:
-    """What is wrong with a new MutatingAdmissionPolicyBinding."""
+    """Validate a new MutatingAdmissionPolicyBinding."""
     errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain, custom=True)
     spec = obj.spec or MutatingAdmissionPolicyBindingSpec()
     errors += _validate_spec(spec)

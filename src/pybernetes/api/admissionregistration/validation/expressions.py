@@ -28,9 +28,9 @@ def _told(made: Any, path: Path, shown: str | None) -> list[FieldError]:
 
 
 class PolicyExpressions:
-    """What a policy says in CEL, compiled piece by piece as validation comes to it; each variable is seen by the next.
+    """Compiles a policy's CEL expressions one by one during validation; each variable is visible to the next.
 
-    Nothing is compiled for a policy that says what it said before.
+    Unchanged policies are not compiled again.
     """
 
     def __init__(self, spec: ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec, *, changed: bool) -> None:

@@ -1,4 +1,4 @@
-"""What is wrong with InitializerConfigurations."""
+"""Validation of InitializerConfigurations."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _is_identifier = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch
 
 
 def validate_validating_admission_policy(obj: ValidatingAdmissionPolicy) -> list[FieldError]:
-    """What is wrong with a new ValidatingAdmissionPolicy."""
+    """Validate a new ValidatingAdmissionPolicy."""
     return _validate_validating(obj, check_conditions=True, changed=True)
 
 
@@ -74,7 +74,7 @@ def validate_validating_admission_policy_status_update(
 
 
 def validate_mutating_admission_policy(obj: MutatingAdmissionPolicy) -> list[FieldError]:
-    """What is wrong with a new MutatingAdmissionPolicy."""
+    """Validate a new MutatingAdmissionPolicy."""
     return _validate_mutating(obj, check_conditions=True, changed=True)
 
 

@@ -80,7 +80,7 @@ def _validate_resources(resources: list[str], path: Path) -> list[FieldError]:
 
 
 def validate_match_resources(match: MatchResources | None, path: Path) -> list[FieldError]:
-    """What a policy or binding applies to; nothing said is fine."""
+    """Validate the matchResources of a policy or binding; None is valid."""
     if match is None:
         return []
     errors: list[FieldError] = []
@@ -110,7 +110,7 @@ def _validate_named_rule(rule: NamedRuleWithOperations, path: Path) -> list[Fiel
 
 
 def validate_mutating_operations(match: MatchResources | None, path: Path) -> list[FieldError]:
-    """What is deleted cannot be changed."""
+    """Mutations cannot match DELETE."""
     at = path.child("resourceRules", "operations")
     return [
         not_supported(at, operation, MUTATING_OPERATIONS)

@@ -35,7 +35,7 @@ Webhook = MutatingWebhook | ValidatingWebhook
 
 
 class Leniency(NamedTuple):
-    """What is tolerated because the stored object has it already."""
+    """Rules that are relaxed because the stored object violates them already."""
 
     match_conditions: bool = False
     side_effects: bool = False
@@ -48,7 +48,7 @@ STRICT: Final = Leniency()
 
 
 def validate_mutating_webhook_configuration(obj: MutatingWebhookConfiguration) -> list[FieldError]:
-    """What is wrong with a new MutatingWebhookConfiguration."""
+    """Validate a new MutatingWebhookConfiguration."""
     return _validate(obj, obj.webhooks or [], STRICT)
 
 
@@ -60,7 +60,7 @@ def validate_mutating_webhook_configuration_update(
 
 
 def validate_validating_webhook_configuration(obj: ValidatingWebhookConfiguration) -> list[FieldError]:
-    """What is wrong with a new ValidatingWebhookConfiguration."""
+    """Validate a new ValidatingWebhookConfiguration."""
     return _validate(obj, obj.webhooks or [], STRICT)
 
 

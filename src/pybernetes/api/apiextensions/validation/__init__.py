@@ -1,4 +1,4 @@
-"""What is wrong with a CustomResourceDefinition, new, changed, or with a new status; one module a subject."""
+"""Validation of CustomResourceDefinitions: create, update, status update; one module a subject."""
 
 from __future__ import annotations
 

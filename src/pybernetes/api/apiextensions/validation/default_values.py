@@ -18,7 +18,7 @@ from ..values import validate_value
 
 
 def validate_defaults(schema: JSONSchemaProps, path: Path, *, require_pruned: bool) -> list[FieldError]:
-    """What is wrong with the defaults of a structural schema, wherever they are in it."""
+    """Validate the defaults in a structural schema, at any depth."""
     return _validate(msgspec.structs.replace(schema, x_kubernetes_embedded_resource=True), path, None, require_pruned)
 
 

@@ -311,7 +311,7 @@ def _validate_schema(
             errors += found or validate_defaults(schema, path, require_pruned=options.pruned_defaults)
     errors += validate_schema(schema, path, options.rules, is_root=True)
     if not errors and not problem and has_rules(schema):
-        from ...structural.rulecosts import validate_default_rules, validate_rules  # CEL is loaded for whoever needs it
+        from ...structural.rulecosts import validate_default_rules, validate_rules  # loads CEL: only where needed
 
         errors += validate_rules(schema, path, unchanged=schema in options.known_schemas)
         errors += [] if errors else validate_default_rules(schema, path)

@@ -1,4 +1,4 @@
-"""What custom resources may use of JSON schema, and how lists and maps are to be merged.
+"""Validates the use of JSON schema in definitions, and how lists and maps are merged.
 
 Rules written in CEL (`x-kubernetes-validations`) are checked for form here, and not compiled.
 """
@@ -23,7 +23,7 @@ _has_line_breaks = re.compile("[\n\r]").search
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What is asked of a schema; an old definition may already break some of it."""
+    """The checks to run on a schema; those that an old definition already fails are off."""
 
     valid_types: bool = True
     atomic_sets: bool = True
@@ -34,7 +34,7 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 def validate_schema(schema: JSONSchemaProps, path: Path, rules: Rules, *, is_root: bool = False) -> list[FieldError]:
-    """What is wrong with a schema and all schemas inside it."""
+    """Validate a schema and all schemas inside it."""
     errors = _validate_supported(schema, path, rules)
     if schema.unique_items:
         detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"

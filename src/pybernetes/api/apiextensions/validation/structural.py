@@ -65,7 +65,7 @@ def conversion_problem(schema: JSONSchemaProps) -> str | None:
 
 
 def validate_structural(schema: JSONSchemaProps, path: Path) -> list[FieldError]:
-    """What keeps a schema from being structural."""
+    """The errors that make a schema not structural."""
     errors = _validate(schema, ROOT, path)
     errors += _validate_complete(schema, schema, path, path)
     return sorted(errors, key=FieldError.message)
@@ -202,7 +202,7 @@ def _validate_inside(schema: JSONSchemaProps, path: Path, *, skip_any: bool = Fa
 def _validate_complete(
     restriction: JSONSchemaProps, schema: JSONSchemaProps | None, path: Path, inside: Path
 ) -> list[FieldError]:
-    """Whatever an alternative restricts is specified outside of it."""
+    """Fields in `allOf`, `anyOf`, `oneOf` and `not` must be specified outside of them, too."""
     errors: list[FieldError] = []
     junctors: list[tuple[str, int | None, JSONSchemaProps | None]] = [("not", None, restriction.not_)]
     for name, schemas in (("allOf", restriction.all_of), ("anyOf", restriction.any_of), ("oneOf", restriction.one_of)):

@@ -1,4 +1,4 @@
-"""What a version of a custom resource offers besides its schema: subresources, columns, fields to select by."""
+"""Validates a version of a definition: subresources, columns, selectable fields."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_WARNING_BYTES: Final = 256
 
 
 def validate_deprecation_warning(version: CustomResourceDefinitionVersion, path: Path) -> list[FieldError]:
-    """What clients of a deprecated version are told."""
+    """Validate the warning for clients of a deprecated version."""
     text = version.deprecation_warning
     if text is None:
         return []
@@ -73,7 +73,7 @@ def validate_subresources(subresources: CustomResourceSubresources | None, path:
 
 
 def validate_columns(columns: Iterable[CustomResourceColumnDefinition], path: Path) -> list[FieldError]:
-    """What `kubectl get` shows."""
+    """Validate the additional printer columns."""
     errors: list[FieldError] = []
     for index, column in enumerate(columns):
         at = path.index(index)

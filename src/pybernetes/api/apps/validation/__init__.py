@@ -1,4 +1,4 @@
-"""What is wrong with an object of apps/v1, new, changed, or with a new status; one module a kind."""
+"""Validation of objects of apps/v1: create, update, status update; one module a kind."""
 
 from __future__ import annotations
 

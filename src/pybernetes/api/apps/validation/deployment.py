@@ -90,7 +90,7 @@ def validate_deployment_spec(spec: DeploymentSpec, before: DeploymentSpec | None
 
 
 def _validate_rollback(deployment: Deployment) -> list[FieldError]:
-    """The wish to go back to a revision was a field once and is an annotation now."""
+    """Validate the rollback revision: once a field, now an annotation."""
     annotations = deployment.metadata.annotations if deployment.metadata else None
     revision = annotations.get(ROLLBACK_TO) if annotations else None
     return validate_not_negative(int(revision), SPEC.child("rollback", "version")) if revision else []

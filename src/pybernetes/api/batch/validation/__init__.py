@@ -1,4 +1,4 @@
-"""What is wrong with an object of batch/v1, new, changed, or with a new status; one module a subject."""
+"""Validation of objects of batch/v1: create, update, status update; one module a subject."""
 
 from __future__ import annotations
 

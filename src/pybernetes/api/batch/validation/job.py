@@ -92,7 +92,7 @@ def _validate_whole(job: Job, before: JobSpec | None, *, prefixed_labels: bool) 
 
 
 def _validate_generated_selector(meta: ObjectMeta, spec: JobSpec, prefixed: bool) -> list[FieldError]:
-    """What the server generated is what came out in the end, unless the user wants to do it by hand."""
+    """Check that the generated selector and labels are unchanged, unless `manualSelector` is set."""
     if spec.manual_selector or spec.selector is None:
         return []
     uid, name = meta.uid or "", meta.name or ""

@@ -1,4 +1,4 @@
-"""What the macros of two variables need: a map that grows."""
+"""The growing map that macros with two variables build."""
 
 from __future__ import annotations
 

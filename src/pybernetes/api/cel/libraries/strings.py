@@ -157,7 +157,7 @@ _FITTING = {
 
 
 def clause_problem(letter: str, kind: str, name: str) -> tuple[str, bool]:
-    """What is wrong with formatting a value of this kind so, and whether it is the value's fault."""
+    """The error of formatting a value of this kind so, and whether it is the value's fault."""
     fitting = _FITTING.get("x" if letter == "X" else letter)
     if fitting is None:
         return f'could not parse formatting clause: unrecognized formatting clause "{letter}"', False

@@ -1,4 +1,4 @@
-"""What the core group fills in when the client leaves it out; one module a subject, loaded when needed."""
+"""Defaults for the core group; one module a subject, loaded when needed."""
 
 from __future__ import annotations
 

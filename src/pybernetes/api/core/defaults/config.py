@@ -1,4 +1,4 @@
-"""What ConfigMaps, Secrets and ServiceAccounts are filled in with."""
+"""Defaults for ConfigMaps, Secrets and ServiceAccounts."""
 
 from __future__ import annotations
 

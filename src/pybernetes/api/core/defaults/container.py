@@ -1,4 +1,4 @@
-"""What is filled in for a container, be it regular, init or ephemeral."""
+"""Defaults for a container, be it regular, init or ephemeral."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Endpoints are filled in with."""
+"""Defaults for Endpoints."""
 
 from __future__ import annotations
 

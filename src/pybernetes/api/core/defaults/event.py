@@ -1,4 +1,4 @@
-"""What Events are filled in with."""
+"""Defaults for Events."""
 
 from __future__ import annotations
 

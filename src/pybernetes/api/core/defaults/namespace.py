@@ -1,4 +1,4 @@
-"""What Namespaces are filled in with."""
+"""Defaults for Namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Nodes are filled in with."""
+"""Defaults for Nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .resources import default_resource_list
 
 
 def default_node(obj: Node) -> None:
-    """What is not reserved can be allocated."""
+    """Without allocatable amounts, the capacity is allocatable."""
     spec = obj.spec
     if spec is not None:
         # Old clients know one block only; what they say counts.

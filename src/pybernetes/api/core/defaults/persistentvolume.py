@@ -1,4 +1,4 @@
-"""What PersistentVolumes are filled in with."""
+"""Defaults for PersistentVolumes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def default_persistent_volume(obj: PersistentVolume) -> None:
 
 
 def default_persistent_volume_source(spec: PersistentVolumeSpec) -> None:
-    """What a volume in a VolumeAttachment is filled in with too."""
+    """Defaults that also apply to a volume in a VolumeAttachment."""
     default_resource_list(spec.capacity)
     if spec.host_path is not None and spec.host_path.type is None:
         spec.host_path.type = ""

@@ -1,4 +1,4 @@
-"""What PersistentVolumeClaims are filled in with."""
+"""Defaults for PersistentVolumeClaims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is filled in for pods and for the templates of pods.
+"""Defaults for pods and for the templates of pods.
 
 A template gets less than a pod: requests that follow limits, host ports and service links are filled in only when a
 pod is made from it, so that templates written long ago do not change.
@@ -56,7 +56,7 @@ def default_pod(pod: Pod) -> None:
 
 
 def default_pod_template_spec(template: PodTemplateSpec) -> None:
-    """What the template of a pod gets, in a Deployment, a Job and all the others."""
+    """Defaults for a pod template, in a Deployment, a Job and all the others."""
     _default_meta(template.metadata)
     if template.spec is None:
         template.spec = PodSpec()
@@ -64,7 +64,7 @@ def default_pod_template_spec(template: PodTemplateSpec) -> None:
 
 
 def default_pod_spec(spec: PodSpec) -> None:
-    """What every pod spec gets."""
+    """Defaults for every pod spec."""
     if not spec.dns_policy:
         spec.dns_policy = "ClusterFirst"
     if not spec.restart_policy:
@@ -104,7 +104,7 @@ def mirror_service_account(spec: PodSpec) -> None:
 
 
 def _default_requests(containers: Iterable[Container]) -> None:
-    """What is limited but not requested is requested up to the limit."""
+    """Requests default to limits."""
     for container in containers:
         resources = container.resources
         if resources is not None and resources.limits:

@@ -1,4 +1,4 @@
-"""What is filled in for a PodTemplate."""
+"""Defaults for a PodTemplate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What LimitRanges and ResourceQuotas are filled in with."""
+"""Defaults for LimitRanges and ResourceQuotas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is filled in for a ReplicationController."""
+"""Defaults for a ReplicationController."""
 
 from __future__ import annotations
 

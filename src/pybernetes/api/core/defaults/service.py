@@ -1,4 +1,4 @@
-"""What Services are filled in with; addresses and ports come later, from the allocators."""
+"""Defaults for Services; addresses and ports come later, from the allocators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is filled in for the volumes of a pod."""
+"""Defaults for the volumes of a pod."""
 
 from __future__ import annotations
 

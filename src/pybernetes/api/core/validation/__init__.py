@@ -1,4 +1,4 @@
-"""What the core group refuses; one module a subject, loaded when needed."""
+"""Validation of the core group; one module a subject, loaded when needed."""
 
 from __future__ import annotations
 

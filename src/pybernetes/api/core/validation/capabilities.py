@@ -1,4 +1,4 @@
-"""What the cluster's owner lets pods ask for, said once when the API server starts (`--allow-privileged`)."""
+"""Cluster-wide permissions of pods, set once when the API server starts (`--allow-privileged`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with ConfigMaps, Secrets and ServiceAccounts.
+"""Validation of ConfigMaps, Secrets and ServiceAccounts.
 
 ConfigMaps are among the most written objects: a valid one costs one dictionary lookup for each key.
 """

@@ -1,4 +1,4 @@
-"""What is wrong with Endpoints."""
+"""Validation of Endpoints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _META: Final = Path("metadata")
 
 
 def validate_endpoints(obj: Endpoints) -> list[FieldError]:
-    """What is wrong with new Endpoints."""
+    """Validate new Endpoints."""
     errors = validate_object_meta(obj.metadata, True, name_is_dns_subdomain, _META)
     return errors + _validate_subsets(obj.subsets or [])
 

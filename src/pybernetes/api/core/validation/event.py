@@ -1,4 +1,4 @@
-"""What is wrong with Events.
+"""Validation of Events.
 
 One object with two faces: through core/v1 it is hardly checked, as it always was; through events.k8s.io/v1 strictly
 (`validate_new_event`, `validate_new_event_update`). Both look at the core form, which is the stored one.
@@ -95,7 +95,7 @@ def _validate_series(obj: Event) -> list[FieldError]:
 
 
 def _validate(obj: Event, controller_field: str) -> list[FieldError]:
-    """What holds for all. An event with `eventTime` is one of the new kind, wherever it comes from."""
+    """Rules for all events. An event with `eventTime` is one of the new kind, wherever it comes from."""
     namespace = (obj.metadata and obj.metadata.namespace) or ""
     about = (obj.involved_object and obj.involved_object.namespace) or ""
     errors: list[FieldError] = []

@@ -1,4 +1,4 @@
-"""What is wrong with Namespaces.
+"""Validation of Namespaces.
 
 The finalizers in `spec` change only through the `finalize` subresource (`validate_namespace_finalize`).
 """
@@ -18,7 +18,7 @@ _FINALIZERS: Final = Path("spec", "finalizers")
 
 
 def validate_namespace(obj: Namespace) -> list[FieldError]:
-    """What is wrong with a new Namespace."""
+    """Validate a new Namespace."""
     errors = validate_object_meta(obj.metadata, False, name_is_dns_label, _META)
     for name in (obj.spec and obj.spec.finalizers) or ():
         errors += _validate_finalizer(name, _FINALIZERS)
@@ -26,7 +26,7 @@ def validate_namespace(obj: Namespace) -> list[FieldError]:
 
 
 def validate_namespace_update(new: Namespace, old: Namespace) -> list[FieldError]:
-    """What is wrong with a change."""
+    """Validate an update."""
     return validate_namespace(new) + validate_object_meta_update(new.metadata, old.metadata, _META)
 
 
@@ -44,7 +44,7 @@ def validate_namespace_status_update(new: Namespace, old: Namespace) -> list[Fie
 
 
 def validate_namespace_finalize(new: Namespace, old: Namespace) -> list[FieldError]:
-    """What is wrong with a change of the finalizers."""
+    """Validate a change of the finalizers."""
     errors = validate_object_meta_update(new.metadata, old.metadata, _META)
     for index, name in enumerate((new.spec and new.spec.finalizers) or ()):
         errors += _validate_finalizer(name, _FINALIZERS.index(index))

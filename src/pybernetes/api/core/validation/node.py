@@ -1,4 +1,4 @@
-"""What is wrong with Nodes."""
+"""Validation of Nodes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _is_feature = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*").fullmatch
 
 
 def validate_node(obj: Node) -> list[FieldError]:
-    """What is wrong with a new Node."""
+    """Validate a new Node."""
     spec, status = obj.spec or NodeSpec(), obj.status or NodeStatus()
     errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain, _META)
     errors += _validate_annotations(obj)
@@ -52,7 +52,7 @@ def validate_node_update(new: Node, old: Node) -> list[FieldError]:
 
 
 def validate_node_status_update(new: Node, old: Node) -> list[FieldError]:
-    """What a Node was given once it keeps: blocks of addresses, and its name at the provider."""
+    """Validate a status update: addresses blocks and the provider's ID are immutable once set."""
     spec, status = new.spec or NodeSpec(), new.status or NodeStatus()
     before = old.spec or NodeSpec()
     errors = validate_object_meta_update(new.metadata, old.metadata, _META)

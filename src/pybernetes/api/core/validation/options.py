@@ -1,7 +1,7 @@
-"""What validation of a pod tolerates because the object had it before the rule was made.
+"""Exceptions in validation for pods that were stored before a rule was made.
 
 Rules became stricter over the years. A new object must obey; an object that already breaks a rule may keep doing so,
-or nobody could update its labels any more.
+or its labels could never be updated again.
 """
 
 from __future__ import annotations

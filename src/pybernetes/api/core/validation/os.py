@@ -1,4 +1,4 @@
-"""What a pod for one operating system may not say about another."""
+"""Fields that a pod for one operating system must not set because they are for another."""
 
 from __future__ import annotations
 

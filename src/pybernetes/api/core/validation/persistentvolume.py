@@ -1,4 +1,4 @@
-"""What is wrong with PersistentVolumes."""
+"""Validation of PersistentVolumes."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _ONE: Final = "may not specify more than 1 volume type"
 
 
 def validate_persistent_volume(obj: PersistentVolume) -> list[FieldError]:
-    """What is wrong with a new volume."""
+    """Validate a new volume."""
     return _validate(obj) + _validate_mount_options(obj)
 
 
 def validate_persistent_volume_update(new: PersistentVolume, old: PersistentVolume) -> list[FieldError]:
-    """What a volume is and how it is used never changes."""
+    """Validate an update: the source and the way a volume is used are immutable."""
     lenient = _has_invalid_values(old)
     errors = _validate(new, invalid_values=lenient) + _validate_mount_options(new)
     errors += _validate(new, invalid_values=lenient)  # upstream checks the object twice here, and reports it twice

@@ -1,4 +1,4 @@
-"""What is wrong with PersistentVolumeClaims."""
+"""Validation of PersistentVolumeClaims."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _RESIZE_STATUSES: Final = (
 
 
 def validate_persistent_volume_claim(obj: PersistentVolumeClaim) -> list[FieldError]:
-    """What is wrong with a new claim."""
+    """Validate a new claim."""
     return _validate(obj)
 
 
@@ -64,7 +64,7 @@ def _validate(
 def validate_persistent_volume_claim_spec(
     spec: PersistentVolumeClaimSpec, path: Path, *, invalid_values: bool = False, invalid_groups: bool = False
 ) -> list[FieldError]:
-    """What a claim asks for; also used for templates of claims. Invalid parts may stay if they were there before."""
+    """Validate the spec of a claim or of a claim template. Invalid parts may stay if they were there before."""
     errors: list[FieldError] = []
     if not spec.access_modes:
         errors.append(required(path.child("accessModes"), "at least 1 access mode is required"))

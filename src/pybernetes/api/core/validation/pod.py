@@ -55,7 +55,7 @@ def validate_pod_create(pod: Pod) -> list[FieldError]:
 
 
 def validate_metadata_and_spec(pod: Pod, options: PodOptions) -> list[FieldError]:
-    """What must hold for a pod at any time."""
+    """Validate the rules that hold for a pod at any time."""
     spec, meta = pod.spec or PodSpec(), pod.metadata
     errors = validate_object_meta(meta, True, name_is_dns_subdomain, METADATA)
     if meta is not None and meta.annotations:

@@ -93,7 +93,7 @@ def _validate_seccomp(value: str, path: Path) -> list[FieldError]:
 
 
 def validate_annotations_match_fields(meta: ObjectMeta | None, spec: PodSpec, path: Path) -> list[FieldError]:
-    """What is said both ways, by annotation and by field, is said the same."""
+    """An annotation and the field that replaced it must not differ."""
     annotations = meta.annotations if meta is not None else None
     if not annotations or not any(
         key == SECCOMP_POD or key.startswith((SECCOMP_CONTAINER, APP_ARMOR)) for key in annotations

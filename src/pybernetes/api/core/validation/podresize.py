@@ -1,4 +1,4 @@
-"""What the subresources of a pod may change: `resize` CPU and memory, `ephemeralcontainers` only by addition."""
+"""Limits the pod's subresources: `resize` changes CPU and memory, `ephemeralcontainers` only adds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kubelet and others may say about a pod."""
+"""Validates the status of a pod."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _validate_containers(status: PodStatus, before: PodStatus, spec: PodSpec, ol
 def _validate_transitions(
     new: list[ContainerStatus], old: list[ContainerStatus], containers: list[Container], spec: PodSpec, path: Path
 ) -> list[FieldError]:
-    """What has ended does not run again unless it may restart."""
+    """A terminated container must not run again unless it may restart."""
     errors: list[FieldError] = []
     by_name = {container.name: container for container in containers}
     now = {each.name: each for each in reversed(new)}

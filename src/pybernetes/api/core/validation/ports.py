@@ -1,4 +1,4 @@
-"""What ports of Services, Endpoints and EndpointSlices have in common."""
+"""Rules for ports of Services, Endpoints and EndpointSlices."""
 
 from __future__ import annotations
 

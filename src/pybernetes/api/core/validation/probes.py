@@ -123,7 +123,7 @@ def _validate_http_get(action: HTTPGetAction, path: Path) -> list[FieldError]:
 def validate_lifecycle(
     lifecycle: Lifecycle, grace_period: int | None, os: PodOS | None, path: Path
 ) -> list[FieldError]:
-    """What happens right after a container starts and right before it stops."""
+    """Validate the postStart and preStop hooks."""
     errors: list[FieldError] = []
     if lifecycle.post_start is not None:
         errors += _validate_handler(lifecycle.post_start, grace_period, path.child("postStart"))

@@ -1,4 +1,4 @@
-"""What is wrong with LimitRanges and ResourceQuotas."""
+"""Validation of LimitRanges and ResourceQuotas."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def validate_limit_range_update(new: LimitRange, old: LimitRange) -> list[FieldE
 
 
 def validate_resource_quota(obj: ResourceQuota) -> list[FieldError]:
-    """What is wrong with a new quota."""
+    """Validate a new quota."""
     errors = validate_object_meta(obj.metadata, True, name_is_dns_subdomain, _META)
     errors += _validate_quota_spec(obj.spec or ResourceQuotaSpec())
     return errors + _validate_quota_status(obj)
@@ -199,7 +199,7 @@ def validate_resource_quota_update(new: ResourceQuota, old: ResourceQuota) -> li
 
 
 def validate_resource_quota_status_update(new: ResourceQuota, old: ResourceQuota) -> list[FieldError]:
-    """What is counted, and how much of it is used."""
+    """Validate an update of the counted resources and their usage."""
     return validate_object_meta_update(new.metadata, old.metadata, _META) + _validate_quota_status(new)
 
 

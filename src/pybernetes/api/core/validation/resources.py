@@ -99,7 +99,7 @@ def _pod_name(name: str, path: Path) -> list[FieldError]:
 def validate_container_resources(
     resources: ResourceRequirements, claims: Collection[str], path: Path, options: PodOptions
 ) -> list[FieldError]:
-    """What one container asks for."""
+    """Validate the resources of one container."""
     return _validate(resources, validate_container_resource_name, claims, path, options)
 
 
@@ -188,7 +188,7 @@ def _validate_claims(claims: list[ResourceClaim], known: Collection[str], path: 
 
 
 def validate_pod_resources(spec: PodSpec, claims: Collection[str], path: Path, options: PodOptions) -> list[FieldError]:
-    """What a pod asks for as a whole: enough for its containers."""
+    """Validate the resources of a pod as a whole: enough for its containers."""
     resources = spec.resources
     if resources is None:
         return []

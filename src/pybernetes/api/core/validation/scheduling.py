@@ -33,7 +33,7 @@ _NOT_AN_OPERATOR: Final = "not a valid selector operator"
 def validate_affinity(
     affinity: Affinity, path: Path, *, invalid_selector_values: bool, invalid_node_values: bool
 ) -> list[FieldError]:
-    """Wishes and demands about nodes and about other pods."""
+    """Validate required and preferred affinity to nodes and pods."""
     errors: list[FieldError] = []
     if affinity.node_affinity is not None:
         at = path.child("nodeAffinity")
@@ -45,7 +45,7 @@ def validate_affinity(
 
 
 def validate_node_affinity(affinity: NodeAffinity, path: Path, *, invalid_values: bool = False) -> list[FieldError]:
-    """Demands in one selector, wishes with weights."""
+    """Validate required terms (one selector) and preferred ones (with weights)."""
     errors: list[FieldError] = []
     demands = affinity.required_during_scheduling_ignored_during_execution
     if demands is not None:

@@ -41,7 +41,7 @@ _DOTS: Final = re.compile(r"[. ]+")
 
 
 def validate_container_security_context(context: SecurityContext, host_users: bool, path: Path) -> list[FieldError]:
-    """What one container may do."""
+    """Validate the security context of one container."""
     errors = []
     if context.privileged and not CAPABILITIES.allow_privileged:
         errors.append(forbidden(path.child("privileged"), "disallowed by cluster policy"))
@@ -73,7 +73,7 @@ def validate_container_security_context(context: SecurityContext, host_users: bo
 def validate_pod_security_context(
     context: PodSecurityContext, spec: PodSpec, path: Path, options: PodOptions
 ) -> list[FieldError]:
-    """What all containers of a pod may do."""
+    """Validate the security context of a pod."""
     if context == _EMPTY and not spec.share_process_namespace:
         return []
     errors = validate_id(context.fs_group, path, "fsGroup")

@@ -1,4 +1,4 @@
-"""What is wrong with Services.
+"""Validation of Services.
 
 Addresses and families of a Service hang together (`clusterIP`, `clusterIPs`, `ipFamilies`, `ipFamilyPolicy`); those
 rules are in `service_addresses.py`, which the allocator asks too.
@@ -51,7 +51,7 @@ _ONLY_BALANCER: Final = "may only be used when `type` is 'LoadBalancer'"
 
 
 def validate_service(obj: Service) -> list[FieldError]:
-    """What is wrong with a new Service."""
+    """Validate a new Service."""
     return validate_object_meta(obj.metadata, True, name_is_dns_label, _META) + _validate(obj, None)
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with the kinds of flowcontrol/v1."""
+"""Validation of the kinds of flowcontrol/v1."""
 
 from __future__ import annotations
 

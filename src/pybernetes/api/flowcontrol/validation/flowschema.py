@@ -32,7 +32,7 @@ _ATTRIBUTES: Final = {"ServiceAccount": "service_account", "User": "user", "Grou
 
 
 def validate_flow_schema(obj: FlowSchema) -> list[FieldError]:
-    """What is wrong with a new FlowSchema."""
+    """Validate a new FlowSchema."""
     errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain)
     name = (obj.metadata and obj.metadata.name) or ""
     spec = obj.spec or FlowSchemaSpec()

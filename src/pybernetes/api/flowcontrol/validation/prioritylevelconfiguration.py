@@ -31,7 +31,7 @@ _SPEC = Path("spec")
 
 
 def validate_priority_level_configuration(obj: PriorityLevelConfiguration) -> list[FieldError]:
-    """What is wrong with a new PriorityLevelConfiguration."""
+    """Validate a new PriorityLevelConfiguration."""
     meta = obj.metadata
     errors = validate_object_meta(meta, False, name_is_dns_subdomain)
     name = (meta and meta.name) or ""

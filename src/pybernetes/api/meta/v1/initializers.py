@@ -1,4 +1,4 @@
-"""What an object still waits for before it counts as created; part of its metadata if the feature is on."""
+"""The pending initializers of an object; part of its metadata if the feature is on."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from ...types import Always, Int64, Pointer, Required
 
 
 class ListMeta(Struct):
-    """What every list says about itself."""
+    """The metadata of a list."""
 
     self_link: str | None = None
     resource_version: str | None = None

@@ -16,7 +16,7 @@ if INITIALIZERS:
 
 
 class ObjectMeta(Struct):
-    """What every stored object says about itself."""
+    """The metadata of a stored object."""
 
     name: str | None = None
     generate_name: str | None = None

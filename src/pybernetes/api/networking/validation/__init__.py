@@ -1,4 +1,4 @@
-"""What networking.k8s.io refuses; one module a subject, loaded when needed."""
+"""Validation of networking.k8s.io; one module a subject, loaded when needed."""
 
 from __future__ import annotations
 

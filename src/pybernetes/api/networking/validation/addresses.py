@@ -1,4 +1,4 @@
-"""What is wrong with IPAddresses and ServiceCIDRs."""
+"""Validation of IPAddresses and ServiceCIDRs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with Ingresses."""
+"""Validation of Ingresses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_ADDRESS: Final = "must be a DNS name, not an IP address"
 
 
 def validate_ingress(obj: Ingress) -> list[FieldError]:
-    """What is wrong with a new Ingress."""
+    """Validate a new Ingress."""
     errors = _validate(obj)
     annotation = ((obj.metadata and obj.metadata.annotations) or {}).get(CLASS_ANNOTATION)
     name = obj.spec.ingress_class_name if obj.spec else None

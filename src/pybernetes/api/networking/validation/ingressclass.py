@@ -1,4 +1,4 @@
-"""What is wrong with IngressClasses."""
+"""Validation of IngressClasses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPEC: Final = Path("spec")
 
 
 def validate_ingress_class(obj: IngressClass) -> list[FieldError]:
-    """What is wrong with a new class."""
+    """Validate a new class."""
     errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain, _META)
     spec = obj.spec or IngressClassSpec()
     controller = spec.controller or ""

@@ -1,4 +1,4 @@
-"""What is wrong with NetworkPolicies."""
+"""Validation of NetworkPolicies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPEC: Final = Path("spec")
 
 
 def validate_network_policy(obj: NetworkPolicy) -> list[FieldError]:
-    """What is wrong with a new policy."""
+    """Validate a new policy."""
     errors = validate_object_meta(obj.metadata, True, name_is_dns_subdomain, _META)
     return errors + _validate_spec(obj.spec or NetworkPolicySpec(), invalid_values=False, known=())
 

@@ -1,4 +1,4 @@
-"""What is wrong with the kinds of resource/v1. Expressions that select devices are not compiled here."""
+"""Validation of the kinds of resource/v1. Expressions that select devices are not compiled here."""
 
 from __future__ import annotations
 

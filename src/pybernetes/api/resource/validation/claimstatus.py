@@ -54,7 +54,7 @@ Device = tuple[str, str, str, str]
 
 
 def validate_resource_claim_status_update(new: ResourceClaim, old: ResourceClaim) -> list[FieldError]:
-    """What was allocated never changes; consumers come and go while it is."""
+    """Validate a status update: the allocation is immutable; consumers come and go while it exists."""
     errors = validate_object_meta_update(new.metadata, old.metadata)
     status, before = new.status or ResourceClaimStatus(), old.status or ResourceClaimStatus()
     known = request_names(new.spec.devices if new.spec else None)
@@ -80,7 +80,7 @@ def validate_resource_claim_status_update(new: ResourceClaim, old: ResourceClaim
 
 
 def device_of(each: DeviceRequestAllocationResult | AllocatedDeviceStatus) -> Device:
-    """What identifies an allocated device."""
+    """The identity of an allocated device."""
     return (each.driver or "", each.pool or "", each.device or "", each.share_id or "")
 
 

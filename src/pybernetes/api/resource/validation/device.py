@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 def validate_device(device: Device, old: Device | None, path: Path, chooses_nodes: bool) -> list[FieldError]:
-    """What is wrong with a device; `chooses_nodes` if each device of the slice says where it is."""
+    """Validate a device; `chooses_nodes` if each device of the slice says where it is."""
     errors = validate_dns1123_label(device.name or "", path.child("name"))
     attributes, capacity = device.attributes or {}, device.capacity or {}
     total = len(attributes) + len(capacity)

@@ -18,7 +18,7 @@ _SPEC = Path("spec")
 
 
 def validate_device_class(obj: DeviceClass) -> list[FieldError]:
-    """What is wrong with a new DeviceClass."""
+    """Validate a new DeviceClass."""
     return validate_object_meta(obj.metadata, False, name_is_long_name) + _validate_spec(obj, None)
 
 
@@ -29,7 +29,7 @@ def validate_device_class_update(new: DeviceClass, old: DeviceClass) -> list[Fie
 
 
 def _whole_name(name: str, prefix: bool) -> list[str]:
-    """What names were generated from is checked for all kinds alike when they change."""
+    """The rule for names; that of `generateName` is checked elsewhere, for all kinds alike."""
     return [] if prefix else name_is_long_name(name, False)
 
 

@@ -52,7 +52,7 @@ _SPEC = Path("spec")
 
 
 def validate_resource_claim(obj: ResourceClaim) -> list[FieldError]:
-    """What is wrong with a new ResourceClaim."""
+    """Validate a new ResourceClaim."""
     errors = validate_object_meta(obj.metadata, True, name_is_dns_subdomain)
     return errors + _validate_spec(obj.spec or ResourceClaimSpec(), _SPEC)
 
@@ -68,7 +68,7 @@ def validate_resource_claim_update(new: ResourceClaim, old: ResourceClaim) -> li
 
 
 def validate_resource_claim_template(obj: ResourceClaimTemplate) -> list[FieldError]:
-    """What is wrong with a new ResourceClaimTemplate."""
+    """Validate a new ResourceClaimTemplate."""
     errors = validate_object_meta(obj.metadata, True, name_is_dns_subdomain)
     spec = obj.spec or ResourceClaimTemplateSpec()
     errors += validate_template_meta(spec.metadata, _SPEC.child("metadata"))

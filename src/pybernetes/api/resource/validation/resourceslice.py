@@ -24,7 +24,7 @@ _ONE: Final = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDevice
 
 
 def validate_resource_slice(obj: ResourceSlice) -> list[FieldError]:
-    """What is wrong with a new ResourceSlice."""
+    """Validate a new ResourceSlice."""
     return validate_object_meta(obj.metadata, False, name_is_dns_subdomain) + _validate_spec(obj, None)
 
 

@@ -1,4 +1,4 @@
-"""What claims, classes and slices have in common: names, lists with a limit, opaque parameters."""
+"""Shared by claims, classes and slices: names, lists with a limit, opaque parameters."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _validate_c_identifier(name: str, path: Path) -> list[FieldError]:
 
 
 def validate_label_value(value: str | None, path: Path) -> list[FieldError]:
-    """What a label may say."""
+    """Validate the value of a label."""
     return [invalid(path, value or "", problem) for problem in names.is_label_value(value or "")]
 
 
@@ -209,7 +209,7 @@ class RequestNames:
         self._names[name] = frozenset(alternatives)
 
     def validate(self, reference: str, path: Path) -> list[FieldError]:
-        """What is wrong with a reference."""
+        """Validate a reference to a request."""
         detail = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
         parts = reference.split("/")
         if len(parts) > 2:

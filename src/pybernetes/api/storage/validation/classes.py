@@ -34,7 +34,7 @@ BINDING_MODES: Final = ("Immediate", "WaitForFirstConsumer")
 
 
 def validate_storage_class(obj: StorageClass) -> list[FieldError]:
-    """What is wrong with a new StorageClass."""
+    """Validate a new StorageClass."""
     errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain)
     errors += _validate_provisioner(obj.provisioner, Path("provisioner"))
     errors += _validate_parameters(obj.parameters, Path("parameters"))
@@ -49,7 +49,7 @@ def validate_storage_class(obj: StorageClass) -> list[FieldError]:
 
 
 def validate_storage_class_update(new: StorageClass, old: StorageClass) -> list[FieldError]:
-    """What volumes are made of never changes."""
+    """Validate an update: provisioner, parameters and the like are immutable."""
     errors = validate_storage_class(new) + validate_object_meta_update(new.metadata, old.metadata)
     if (new.parameters or {}) != (old.parameters or {}):
         errors.append(invalid(Path("parameters"), new.parameters, IMMUTABLE))
@@ -63,7 +63,7 @@ def validate_storage_class_update(new: StorageClass, old: StorageClass) -> list[
 
 
 def validate_volume_attributes_class(obj: VolumeAttributesClass) -> list[FieldError]:
-    """What is wrong with a new VolumeAttributesClass."""
+    """Validate a new VolumeAttributesClass."""
     errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain)
     errors += _validate_provisioner(obj.driver_name, Path("driverName"))
     errors += _validate_parameters(obj.parameters, Path("parameters"))

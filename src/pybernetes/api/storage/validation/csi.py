@@ -1,4 +1,4 @@
-"""What CSI drivers say about themselves: CSIDrivers, CSINodes, CSIStorageCapacities."""
+"""Validates the objects of CSI drivers: CSIDrivers, CSINodes, CSIStorageCapacities."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SPEC = Path("spec")
 
 
 def validate_csi_driver(obj: CSIDriver) -> list[FieldError]:
-    """What is wrong with a new CSIDriver."""
+    """Validate a new CSIDriver."""
     errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain)
     return errors + _validate_driver_spec(obj.spec or CSIDriverSpec())
 
@@ -88,7 +88,7 @@ def _validate_token_requests(requests: list[TokenRequest], path: Path) -> list[F
 
 
 def validate_csi_node(obj: CSINode) -> list[FieldError]:
-    """What is wrong with a new CSINode."""
+    """Validate a new CSINode."""
     errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain)
     drivers = _SPEC.child("drivers")
     seen: set[str] = set()
@@ -136,12 +136,12 @@ def _validate_node_driver(driver: CSINodeDriver, seen: set[str], path: Path) -> 
 
 
 def validate_csi_storage_capacity(obj: CSIStorageCapacity) -> list[FieldError]:
-    """What is wrong with a new CSIStorageCapacity."""
+    """Validate a new CSIStorageCapacity."""
     return _validate_capacity(obj, invalid_values=False)
 
 
 def validate_csi_storage_capacity_update(new: CSIStorageCapacity, old: CSIStorageCapacity) -> list[FieldError]:
-    """What the capacity is of never changes."""
+    """Validate an update: the class and topology of the capacity are immutable."""
     errors = _validate_capacity(new, invalid_values=has_invalid_label_value(old.node_topology))
     errors += validate_object_meta_update(new.metadata, old.metadata)
     if not semantically_equal(new.node_topology, old.node_topology):

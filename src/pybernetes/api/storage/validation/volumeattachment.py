@@ -27,7 +27,7 @@ _STATUS = Path("status")
 
 
 def validate_volume_attachment(obj: VolumeAttachment) -> list[FieldError]:
-    """What is wrong with a new VolumeAttachment."""
+    """Validate a new VolumeAttachment."""
     errors = validate_object_meta(obj.metadata, False, name_is_dns_subdomain)
     spec = obj.spec or VolumeAttachmentSpec()
     source = spec.source or VolumeAttachmentSource()
@@ -44,7 +44,7 @@ def validate_volume_attachment(obj: VolumeAttachment) -> list[FieldError]:
 
 
 def validate_volume_attachment_update(new: VolumeAttachment, old: VolumeAttachment) -> list[FieldError]:
-    """What is attached, and where, never changes."""
+    """Validate an update: the volume and its node are immutable."""
     errors = validate_volume_attachment(new)
     spec = new.spec or VolumeAttachmentSpec()
     if not semantically_equal(spec, old.spec):

@@ -1,7 +1,7 @@
 """The Pod Security Standards, enforced, audited or warned about as a namespace's labels say.
 
 Pods are refused; the templates of controllers are only warned about, because it is their pods that will be refused.
-A namespace whose level is raised is told which of its pods would not be let in any more.
+When a namespace's level is raised, a warning lists its pods that would be rejected now.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class PodSecurity(Plugin):
             attributes.warnings.extend(self._pods_against(attributes.name, policy.enforce))
 
     def _warn_exempt(self, attributes: Attributes, policy: Policy, labels: dict[str, str]) -> None:
-        """A policy that nobody looks at should not be believed in."""
+        """Warn that an exempt namespace's policy has no effect."""
         if policy.privileged or policy.means(self._defaults):
             return
         said = [

@@ -232,7 +232,7 @@ def seccomp(_: Annotations, spec: PodSpec) -> Violation | None:
 
 
 def sysctls(minor: int) -> Judge:
-    """Only sysctls that concern nobody else."""
+    """Only namespaced sysctls that do not affect other pods."""
     safe = frozenset(name for since, names in SYSCTLS.items() if since <= minor for name in names)
 
     def judge(_: Annotations, spec: PodSpec) -> Violation | None:

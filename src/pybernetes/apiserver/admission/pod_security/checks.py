@@ -28,7 +28,7 @@ class Check(NamedTuple):
 
 
 def violations(standard: LevelVersion, annotations: Annotations | None, spec: PodSpec) -> list[Violation]:
-    """What the standard has against a pod."""
+    """The pod's violations of the standard."""
     if standard.level == PRIVILEGED:
         return []
     minor = standard.minor

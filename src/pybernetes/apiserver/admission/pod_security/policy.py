@@ -37,7 +37,7 @@ class LevelVersion(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """What is done to pods that violate which level."""
+    """The level and version for each mode: enforce, audit, warn."""
 
     enforce: LevelVersion
     audit: LevelVersion
@@ -54,7 +54,7 @@ class Policy(NamedTuple):
 
 
 LENIENT: Final = Policy(*[LevelVersion(PRIVILEGED, LATEST)] * 3)
-"""What holds where nobody has said anything."""
+"""The policy without any configuration."""
 
 
 def policy_of(labels: Mapping[str, str] | None, defaults: Policy) -> tuple[Policy, list[FieldError]]:
@@ -65,7 +65,7 @@ def policy_of(labels: Mapping[str, str] | None, defaults: Policy) -> tuple[Polic
     enforce, said = _mode("enforce", labels, defaults.enforce, RESTRICTED, errors)
     audit, _ = _mode("audit", labels, defaults.audit, PRIVILEGED, errors)
     warn, _ = _mode("warn", labels, defaults.warn, PRIVILEGED, errors)
-    # Who enforces a level wants to be told about it, too: controllers' templates are only warned about.
+    # Enforcing a level implies warning about it, too: controllers' templates are only warned about.
     if said and f"{PREFIX}warn" not in labels and LEVELS.index(enforce.level) > LEVELS.index(warn.level):
         version = warn.version if f"{PREFIX}warn-version" in labels else enforce.version
         warn = LevelVersion(enforce.level, version)

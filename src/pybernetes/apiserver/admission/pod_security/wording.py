@@ -1,4 +1,4 @@
-"""What the checks share: which containers are at fault, and how that is said."""
+"""Shared by the checks: names of the containers at fault, and the wording of messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def offending(spec: PodSpec, wrong: Callable[[AnyContainer], bool]) -> list[str]
 
 
 def setters(pod: bool, containers: list[str]) -> str:
-    """Who says something: the pod, containers, or both; nothing if nobody does."""
+    """The subject of a message: the pod, containers, or both; empty if there is none."""
     return " and ".join([*(["pod"] if pod else []), *([named(containers)] if containers else [])])
 
 
@@ -49,5 +49,5 @@ def unless(exempt: Callable[[PodSpec], bool], judge: Judge) -> Judge:
 
 
 def in_user_namespace(spec: PodSpec) -> bool:
-    """Whether root in the pod is nobody on the node."""
+    """Whether root in the pod is an unprivileged user on the node."""
     return spec.host_users is False

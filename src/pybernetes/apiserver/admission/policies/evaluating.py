@@ -1,4 +1,4 @@
-"""What both plugins have in common: the variables that a policy's expressions see."""
+"""Shared by both plugins: the variables that a policy's expressions see."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Scene:
 
 
 async def namespace_of(registry: Registry, attributes: Attributes) -> Any:
-    """What is `namespaceObject`: None for what is in no namespace. Raises NotFound."""
+    """The variable `namespaceObject`: None for cluster-scoped objects. Raises NotFound."""
     if not attributes.namespace or attributes.kind == ("v1", "Namespace"):
         return None
     found = await namespaces_of(registry).find("", attributes.namespace)

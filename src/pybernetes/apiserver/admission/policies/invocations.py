@@ -22,7 +22,7 @@ async def invocations(
 ) -> AsyncIterator[tuple[Binding, Resource, Any]]:
     """Bindings that are about the request, once for each of their parameters, and the resource as the policy means it.
 
-    What cannot be found out is told to `failed` (the binding's name, if it is one's fault, and why), unless the policy
+    Errors are reported to `failed` (the binding's name, if it is one's fault, and the reason), unless the policy
     ignores failures.
     """
     ignores = hook.evaluator.ignores

@@ -1,4 +1,4 @@
-"""What is counted about policies, in upstream's names."""
+"""Metrics of policies, with upstream's names."""
 
 from __future__ import annotations
 

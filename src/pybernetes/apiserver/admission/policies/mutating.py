@@ -62,7 +62,7 @@ class Rounds:
         self.output: bytes | None = None
 
     def require(self) -> None:
-        """The object has changed: whoever ran before and cares runs again."""
+        """The object has changed: policies that ran before and reinvoke run again."""
         self.again |= self.invoked
         self.invoked = set()
 

@@ -20,7 +20,7 @@ class Misconfigured(Exception):
 
 
 async def collect(registry: Registry, kind: Any, reference: Any, namespace: str) -> list[Any]:
-    """What a binding's expressions see as `params`, one evaluation for each. Raises Misconfigured.
+    """The values of `params` for a binding's expressions, one evaluation for each. Raises Misconfigured.
 
     A policy without parameters is evaluated once, with None."""
     if kind is None:

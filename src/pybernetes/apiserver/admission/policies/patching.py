@@ -1,4 +1,4 @@
-"""What a mutation's expression makes of an object: an apply configuration laid over it, or a JSON patch."""
+"""Applies the result of a mutation's expression to an object: an apply configuration, or a JSON patch."""
 
 from __future__ import annotations
 

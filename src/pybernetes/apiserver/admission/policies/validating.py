@@ -27,7 +27,7 @@ MAX_ANNOTATION = 10 * 1024
 
 
 class Decision(NamedTuple):
-    """What one validation says: `message` is empty if it has nothing against the request."""
+    """The result of one validation: `message` is empty if it passes."""
 
     message: str
     reason: str = ""
@@ -66,7 +66,7 @@ class Evaluator:
         ]
 
     async def validate(self, scene: Scene, params: Any) -> tuple[list[Decision], list[tuple[str, str]]]:
-        """What the policy has against the request, and what it notes about it."""
+        """The failed validations of the policy, and its audit annotations."""
         from pybernetes.api.cel.environment import RUNTIME_BUDGET
 
         from ..expressions import Failed, evaluate
@@ -143,7 +143,7 @@ class Denied(NamedTuple):
     reason: str
 
     def error(self, attributes: Attributes) -> APIError:
-        """What the client sees."""
+        """The error that the client gets."""
         by = f"ValidatingAdmissionPolicy '{self.policy}'"
         if self.binding:
             by = f"{by} with binding '{self.binding}'"

@@ -14,7 +14,7 @@ _TYPE = Type("object", "kubernetes.variables", fields={})
 
 
 class Variables:
-    """The values so far. What they cost is told once, to whoever caused it."""
+    """The values so far. Their cost is charged once, to the expression that used them first."""
 
     __slots__ = ("_bindings", "_composition", "_cost", "_errors", "_values", "limit")
     cel_type = _TYPE
@@ -59,6 +59,6 @@ class Variables:
             self._cost += cost
 
     def spent(self) -> int:
-        """What was spent since this was last asked."""
+        """The cost since the last call."""
         cost, self._cost = self._cost, 0
         return cost

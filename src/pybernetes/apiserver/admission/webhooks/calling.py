@@ -1,4 +1,4 @@
-"""What both plugins have in common: whether to call a webhook, the call itself, and what a failure means."""
+"""Shared by both plugins: whether to call a webhook, the call itself, and its failure policy."""
 
 from __future__ import annotations
 

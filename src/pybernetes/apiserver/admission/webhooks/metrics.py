@@ -1,4 +1,4 @@
-"""What is counted about webhooks, in upstream's names."""
+"""Metrics of webhooks, with upstream's names."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Rounds:
         self.output: bytes | None = None
 
     def require(self) -> None:
-        """The object has changed: whoever was called before and cares is called again."""
+        """The object has changed: webhooks that were called before and reinvoke are called again."""
         self.again |= self.invoked
         self.invoked = set()
 

@@ -26,7 +26,7 @@ class WebhookPlugin(Plugin):
         self._configuration = configuration
         self._dispatcher: Dispatcher | None = None
         if configuration is not None:
-            self._load()  # what is wrong with it is told when the server starts
+            self._load()  # errors in it fail the start of the server
 
     def look(self, attributes: Attributes) -> Awaitable[None] | None:
         """The calls that a request needs; None for the many that need none."""

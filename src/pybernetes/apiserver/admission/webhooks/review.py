@@ -21,7 +21,7 @@ class Undecodable(Exception):
 
 
 class Answer(msgspec.Struct):
-    """What a webhook said."""
+    """A webhook's response."""
 
     allowed: bool
     patch: bytes

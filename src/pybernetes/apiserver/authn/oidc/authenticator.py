@@ -37,7 +37,7 @@ class OIDC:
     """Knows the tokens of all issuers in a configuration; one from a file is read again when the file changes.
 
     Other issuers are used as soon as all of them are found: until then the old ones stay, so that a mistake in the name
-    of one, or one that is away, locks nobody out.
+    of one, or one that is away, does not lock out users.
     """
 
     def __init__(

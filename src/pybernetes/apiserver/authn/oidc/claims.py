@@ -21,7 +21,7 @@ class Source(msgspec.Struct):
 
 
 class PublicClaims(msgspec.Struct):
-    """What is checked of them; those that nobody asks for are here because their types are."""
+    """The claims that are checked, and others whose types are."""
 
     iss: str = ""
     sub: str | None = None

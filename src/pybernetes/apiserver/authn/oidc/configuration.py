@@ -91,7 +91,7 @@ class AuthenticationConfiguration(configfile.Section):
 
 
 def read(path: Path) -> AuthenticationConfiguration:
-    """What a file says. Raises ValueError or OSError."""
+    """Read a file. Raises ValueError or OSError."""
     content = path.read_bytes()
     try:
         if not content:
@@ -102,7 +102,7 @@ def read(path: Path) -> AuthenticationConfiguration:
 
 
 def from_flags(options: argparse.Namespace) -> AuthenticationConfiguration:
-    """What the --oidc-* flags amount to. Raises ValueError or OSError."""
+    """The configuration equivalent to the --oidc-* flags. Raises ValueError or OSError."""
     url = options.oidc_issuer_url
     if not url:
         return AuthenticationConfiguration()

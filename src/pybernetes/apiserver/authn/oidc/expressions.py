@@ -1,4 +1,4 @@
-"""What expressions in an AuthenticationConfiguration see: `claims`, or `user`."""
+"""The variables of expressions in an AuthenticationConfiguration: `claims`, or `user`."""
 
 from __future__ import annotations
 

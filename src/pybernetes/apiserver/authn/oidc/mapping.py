@@ -14,7 +14,7 @@ from .expressions import claims_environment, claims_value, user_environment, use
 
 
 class Mapping:
-    """What one part of the configuration makes of claims. Its expressions are known to be good."""
+    """Maps claims to a user by one part of the configuration. Its expressions are valid."""
 
     def __init__(self, configuration: JWTAuthenticator) -> None:
         mappings = configuration.claim_mappings

@@ -62,7 +62,7 @@ class Provider:
         self._asking = asyncio.Lock()
 
     async def claims(self, token: str, audiences: Collection[str], algorithms: Collection[str]) -> dict[str, Any]:
-        """What a token of this issuer says to one of the audiences. Raises BadCredential."""
+        """Verify a token of this issuer for one of the audiences and return its claims. Raises BadCredential."""
         try:
             signed = jwt.parse(token)
             check(public_claims(signed.payload), self.url, audiences, self._now())

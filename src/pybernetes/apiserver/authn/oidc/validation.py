@@ -1,4 +1,4 @@
-"""What may not stand in an AuthenticationConfiguration, in upstream's words."""
+"""Validates an AuthenticationConfiguration, with upstream's wording."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def validate(configuration: AuthenticationConfiguration, disallowed: Collection[
 
 
 def validate_jwt(jwt: JWTAuthenticator, path: Path, disallowed: Collection[str]) -> list[FieldError]:
-    """What is wrong with one issuer's part."""
+    """Validation errors of one issuer's part."""
     checker = _Checker()
     return [
         *_issuer(jwt.issuer, path.child("issuer"), disallowed),

@@ -1,4 +1,5 @@
-"""What a kubelet may do: report on itself and its pods, and read what they need. It allows or has no opinion.
+"""The Node authorizer: kubelets report on themselves and their pods, and read what these need. Allows or has no
+opinion.
 
 A kubelet is who is called `system:node:NAME` and is in the group `system:nodes`. What it may write is limited further
 by the admission plugin NodeRestriction, which sees the objects.

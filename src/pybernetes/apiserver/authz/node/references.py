@@ -1,4 +1,4 @@
-"""What pods and volumes refer to: what a node needs to see to run them."""
+"""The objects that pods and volumes refer to: those a node may read to run them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Vertex = tuple[str, str, str]
 
 
 def pod_references(pod: Pod) -> Iterator[Vertex]:
-    """What a pod refers to. A mirror pod, which a node makes itself, gives it nothing."""
+    """The objects a pod refers to. A mirror pod, which a node makes itself, grants it nothing."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
     if meta is None or spec is None or MIRROR in (meta.annotations or {}):
         return

@@ -125,7 +125,7 @@ class _Restarts(NamedTuple):
 
 
 class _Progress(NamedTuple):
-    """What a group of containers says about the pod."""
+    """The columns of a pod that its group of containers determines."""
 
     reason: str
     ready: int

@@ -2,7 +2,8 @@
 
 Creating the object takes the address, deleting it gives it back; the store lets only one create win. The ranges come
 from the ServiceCIDR objects that are ready, so that an administrator can add ranges to a running cluster. Addresses
-that nobody asked for are drawn from the upper part of a range first; the lower 16 to 256 stay free for those who do.
+that were not requested are drawn from the upper part of a range first; the lower 16 to 256 stay free for requested
+ones.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class ClusterIPs:
         return tuple(f"IPv{network.version}" for network in map(_network, self._registry.service_cidrs) if network)
 
     def placeholder(self, family: str) -> str:
-        """What a dry run shows instead of an address: that of the range. Raises RangeFull if there is none."""
+        """The address that a dry run shows: that of the range. Raises RangeFull if there is none."""
         for network in self._ranges(family):
             return str(network.network_address)
         raise RangeFull

@@ -1,6 +1,6 @@
 """Which IP families a Service has, from what the client says and what the cluster can do.
 
-Pure: works on the spec before addresses are taken, and says what is wrong if wishes contradict each other.
+Pure: works on the spec before addresses are allocated, and reports contradictions in the spec.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def fill_in_families(spec: ServiceSpec, old: ServiceSpec | None, configured: tup
         if old is not None and old.ip_family_policy is not None:
             spec.ip_family_policy = old.ip_family_policy
         else:
-            # Without a selector nobody knows what addresses the endpoints will have.
+            # Without a selector the addresses of endpoints are unknown.
             spec.ip_family_policy = "RequireDualStack" if selectorless else "SingleStack"
     errors = validate_address_fields(spec, old)
     if errors:

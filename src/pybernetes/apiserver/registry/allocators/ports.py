@@ -1,8 +1,8 @@
 """Node ports: one record for the whole range, changed by compare-and-swap.
 
 The record is upstream's RangeAllocation: the range as text and a bit for each port, as the bytes of one big number.
-Ports that nobody asked for by number are drawn from the upper part of the range first; the lower 16 to 128 stay free
-for those who do.
+Ports that were not requested by number are drawn from the upper part of the range first; the lower 16 to 128 stay free
+for requested ones.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pybernetes.store.base import KeyExists, RevisionMismatch, Store, StoreUnava
 
 KEY: Final = "/registry/ranges/servicenodeports"
 ANY: Final = 0
-"""Stands for a port nobody has a wish about."""
+"""Requests any free port."""
 
 
 class PortUnavailable(Exception):
-    """A port cannot be had; `position` is that of the wish."""
+    """A port is not available; `position` is the index of its request."""
 
     def __init__(self, position: int, why: str) -> None:
         super().__init__(why)
@@ -51,17 +51,17 @@ class NodePorts:
         """The range as messages and the record show it."""
         return f"{self._low}-{self._low + self._size - 1}"
 
-    async def take(self, wishes: Sequence[int]) -> list[int]:
-        """Take a port for each wish, all or none. Raises PortUnavailable."""
-        if not wishes:
+    async def take(self, requested: Sequence[int]) -> list[int]:
+        """Take a port for each request, all or none. Raises PortUnavailable."""
+        if not requested:
             return []
 
         def choose(taken: int) -> tuple[int, list[int]]:
-            chosen = list(wishes)
-            for position, port in enumerate(wishes):
+            chosen = list(requested)
+            for position, port in enumerate(requested):
                 if port != ANY:
                     taken = self._set(taken, port, position)
-            for position, port in enumerate(wishes):
+            for position, port in enumerate(requested):
                 if port == ANY:
                     chosen[position] = port = self._draw(taken, position)
                     taken |= self._bit(port)
@@ -110,7 +110,7 @@ class NodePorts:
         raise PortUnavailable(position, "range is full")
 
     async def _change(self, choose: Callable[[int], tuple[int, list[int]]]) -> list[int]:
-        """Let `choose` make the new bits from the present ones until nobody else is faster."""
+        """Let `choose` make the new bits from the present ones until the conditional write succeeds."""
         async with self._lock:
             fresh = not self._revision
             while True:

@@ -31,7 +31,7 @@ _DRY_RUN_PORT: Final = 32769
 
 
 class Allocation:
-    """What was taken for one write of a Service, and what it gives up."""
+    """The addresses and ports taken for one write of a Service, and those it releases."""
 
     def __init__(self, pools: ServicePools, service: Service) -> None:
         meta = service.metadata
@@ -88,7 +88,7 @@ class ServicePools:
         return allocation
 
     def release(self, old: Service) -> Allocation:
-        """What is to be given back once the Service is gone."""
+        """The addresses and ports to release once the Service is gone."""
         spec = old.spec or ServiceSpec()
         allocation = Allocation(self, old)
         allocation.unneeded_ips = addresses_of(spec)
@@ -104,8 +104,8 @@ class ServicePools:
         families, wanted = spec.ip_families or [], spec.cluster_ips or []
         wanted = spec.cluster_ips = [*wanted, *[""] * (len(families) - len(wanted))]  # messages show what is missing
         ips: list[str] = []
-        for family, wish in zip(families, wanted, strict=False):
-            ips.append(await self._take_address(service, family, wish, allocation, context))
+        for family, address in zip(families, wanted, strict=False):
+            ips.append(await self._take_address(service, family, address, allocation, context))
         spec.cluster_ips = [*ips, *wanted[len(ips) :]]
         spec.cluster_ip = spec.cluster_ips[0] if spec.cluster_ips else None
 
@@ -134,12 +134,12 @@ class ServicePools:
             allocation.unneeded_ips = (old.cluster_ips or [])[1:2]
 
     async def _take_address(
-        self, service: Service, family: str, wish: str, allocation: Allocation, context: Context
+        self, service: Service, family: str, requested: str, allocation: Allocation, context: Context
     ) -> str:
         meta = service.metadata
         namespace, name = (meta and meta.namespace) or "", (meta and meta.name) or ""
         spec = service.spec or ServiceSpec()
-        if not wish:
+        if not requested:
             try:
                 if context.dry_run:
                     return self.ips.placeholder(family)
@@ -148,17 +148,17 @@ class ServicePools:
                 raise InternalError(f'failed to allocate a serviceIP for Service "{name}": {error}') from None
             allocation.taken_ips.append(ip)
             return ip
-        address = parse_ip(wish)
+        address = parse_ip(requested)
         if address is None:
-            raise InternalError(f'failed to parse service IP "{wish}"')
+            raise InternalError(f'failed to parse service IP "{requested}"')
         try:
             await self.ips.take(namespace, name, address, context.now, dry_run=context.dry_run)
         except AddressUnavailable as error:
-            detail = f"failed to allocate IP {wish}: {error}"
+            detail = f"failed to allocate IP {requested}: {error}"
             raise self._invalid(service, [invalid(_CLUSTER_IPS, spec.cluster_ips, detail)]) from None
         if not context.dry_run:
             allocation.taken_ips.append(str(address))
-        return wish
+        return requested
 
     # -- ports --------------------------------------------------------------------------------------------------
 
@@ -168,28 +168,28 @@ class ServicePools:
         """Ports of the Service, and one for health checks, in one go."""
         spec = service.spec or ServiceSpec()
         had = ports_of(old) if old else set()
-        wishes: list[_Wish] = []
+        requests: list[_PortRequest] = []
         if spec.type in ("NodePort", "LoadBalancer"):
-            wishes = _new_wishes(spec, _node_ports(old)) if old else _wishes(spec)
+            requests = _new_port_requests(spec, _node_ports(old)) if old else _port_requests(spec)
         checks = needs_health_check(spec) and not (old and needs_health_check(old))
-        numbers = [wish.number for wish in wishes]
+        numbers = [each.number for each in requests]
         if checks:
             numbers.append(spec.health_check_node_port or ANY)
         try:
             chosen = await self._draw_for_show(numbers) if context.dry_run else await self.ports.take(numbers)
         except PortUnavailable as error:
-            if error.position == len(wishes):
+            if error.position == len(requests):
                 raise InternalError(_health_check_problem(spec, error)) from None
-            wish = wishes[error.position]
-            if wish.number == ANY:
+            request = requests[error.position]
+            if request.number == ANY:
                 raise InternalError(f"failed to allocate a nodePort: {error}") from None
-            index = next(index for index, port in enumerate(spec.ports or ()) if port is wish.ports[0])
+            index = next(index for index, port in enumerate(spec.ports or ()) if port is request.ports[0])
             at = _PORTS.index(index).child("nodePort")
-            raise self._invalid(service, [invalid(at, wish.number, str(error))]) from None
+            raise self._invalid(service, [invalid(at, request.number, str(error))]) from None
         if not context.dry_run:
             allocation.taken_ports = chosen
-        for wish, number in zip(wishes, chosen, strict=False):
-            for port in wish.ports:
+        for request, number in zip(requests, chosen, strict=False):
+            for port in request.ports:
                 port.node_port = number
         if checks:
             spec.health_check_node_port = chosen[-1]
@@ -198,9 +198,9 @@ class ServicePools:
             kept = ports_of(spec) if spec.type in ("NodePort", "LoadBalancer") else set()
             allocation.unneeded_ports = sorted(had - kept)
 
-    async def _draw_for_show(self, wishes: list[int]) -> list[int]:
+    async def _draw_for_show(self, requested: list[int]) -> list[int]:
         chosen: list[int] = []
-        for position, number in enumerate(wishes):
+        for position, number in enumerate(requested):
             if number == ANY:
                 number = max(chosen) + 1 if chosen else _DRY_RUN_PORT
             elif number in chosen or await self.ports.has(number):
@@ -216,7 +216,7 @@ class ServicePools:
         return Invalid("", "Service", (service.metadata and service.metadata.name) or "", errors)
 
 
-class _Wish:
+class _PortRequest:
     """A node port to take, and the ports of the Service it is for."""
 
     def __init__(self, number: int, port: ServicePort) -> None:
@@ -224,38 +224,38 @@ class _Wish:
         self.ports = [port]
 
 
-def _wishes(spec: ServiceSpec) -> list[_Wish]:
+def _port_requests(spec: ServiceSpec) -> list[_PortRequest]:
     """The node ports of a new Service; ports with one number (a name server has TCP and UDP) share one."""
-    wishes: list[_Wish] = []
-    shared: dict[int | None, _Wish] = {}
+    requests: list[_PortRequest] = []
+    shared: dict[int | None, _PortRequest] = {}
     ports = spec.ports or []
     for port in ports:
         number = port.node_port or ANY
         if number == ANY and not _draws_ports(spec):
             continue
-        wish = shared.get(port.port)
-        if wish is not None and number in (ANY, wish.number):
-            wish.ports.append(port)
+        request = shared.get(port.port)
+        if request is not None and number in (ANY, request.number):
+            request.ports.append(port)
             continue
-        if wish is None:
+        if request is None:
             # A number that is asked for further down counts for all of them.
             number = next((each.node_port for each in ports if each.port == port.port and each.node_port), ANY)
-        wishes.append(_Wish(number, port))
-        shared.setdefault(port.port, wishes[-1])
-    return wishes
+        requests.append(_PortRequest(number, port))
+        shared.setdefault(port.port, requests[-1])
+    return requests
 
 
-def _new_wishes(spec: ServiceSpec, had: set[int]) -> list[_Wish]:
+def _new_port_requests(spec: ServiceSpec, had: set[int]) -> list[_PortRequest]:
     """The node ports a changed Service needs besides those it has."""
-    wishes: list[_Wish] = []
+    requests: list[_PortRequest] = []
     for port in spec.ports or ():
         number = port.node_port or ANY
         if number == ANY:
             if _draws_ports(spec):
-                wishes.append(_Wish(ANY, port))
-        elif number not in had and all(wish.number != number for wish in wishes):
-            wishes.append(_Wish(number, port))
-    return wishes
+                requests.append(_PortRequest(ANY, port))
+        elif number not in had and all(each.number != number for each in requests):
+            requests.append(_PortRequest(number, port))
+    return requests
 
 
 def _health_check_problem(spec: ServiceSpec, error: PortUnavailable) -> str:

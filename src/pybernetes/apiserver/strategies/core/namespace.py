@@ -50,7 +50,7 @@ class NamespaceStrategy(Strategy):
     def mark(self, obj: Any) -> None:
         obj.status = obj.status or NamespaceStatus()
         obj.status.phase = "Terminating"
-        obj.metadata.deletion_grace_period_seconds = None  # nobody counts the seconds of a namespace
+        obj.metadata.deletion_grace_period_seconds = None  # a namespace has no grace period
 
 
 STRATEGIES: Final[dict[str, type[Strategy]]] = {"namespaces": NamespaceStrategy}

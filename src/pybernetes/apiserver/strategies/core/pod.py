@@ -39,7 +39,7 @@ _GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 
 
 class Sound(NamedTuple):
-    """What follows from a spec with which nothing is wrong."""
+    """Facts derived from a valid spec."""
 
     warnings: tuple[str, ...]
     qos_class: str
@@ -102,7 +102,7 @@ class PodStrategy(Strategy):
         return sound if spec is obj.spec else None
 
     def _judge(self, spec: PodSpec) -> Sound | None:
-        """What is to be known about a spec, None if something is wrong with it."""
+        """The facts about a spec, None if it is invalid."""
         pod = Pod(metadata=ObjectMeta(name="any", namespace="any"), spec=spec)
         errors = self._create(pod) if self._create else []
         warnings = () if errors else tuple(pod_warnings(pod))
@@ -154,7 +154,7 @@ class PodStrategy(Strategy):
         self._complete(new, old)
 
     def validate_ephemeral_containers_update(self, new: Pod, old: Pod, context: Context) -> list[FieldError]:
-        """What is wrong with the ephemeral containers."""
+        """Validation errors of the ephemeral containers."""
         return validate_ephemeral_containers_update(new, old)
 
     def prepare_for_resize(self, new: Pod, old: Pod, context: Context) -> None:
@@ -175,7 +175,7 @@ class PodStrategy(Strategy):
         self._complete(new, old)
 
     def validate_resize(self, new: Pod, old: Pod, context: Context) -> list[FieldError]:
-        """What is wrong with the new resources."""
+        """Validation errors of the new resources."""
         return validate_pod_resize(new, old)
 
     def _complete(self, new: Pod, old: Pod) -> None:

@@ -1,4 +1,4 @@
-"""What the author of a pod, or of a template of one, should know although it is accepted."""
+"""Warnings for the author of a pod, or of a pod template, that is accepted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pybernetes.api.quote import quote
 from .volume_warnings import volume_warnings
 
 MAX_WARNINGS: Final = 128
-"""Different warnings of one object. An answer has room for 4,096 characters of them, so nobody misses the others."""
+"""Different warnings of one object. A response has room for 4,096 characters of them, so no more would be seen."""
 
 _NULL_SELECTOR: Final = "a null labelSelector results in matching no pod"
 _SECCOMP: Final = 'non-functional in v1.27+; use the "seccompProfile" field instead'
@@ -47,7 +47,7 @@ NODE_LABELS: Final = {
 
 
 def pod_warnings(pod: Pod) -> list[str]:
-    """What to know about a new pod."""
+    """Warnings about a new pod."""
     annotations = pod.metadata.annotations if pod.metadata is not None else None
     return _first(_warnings(pod.spec or PodSpec(), annotations or {}, Path("spec"), Path("metadata"), template=False))
 
@@ -55,7 +55,7 @@ def pod_warnings(pod: Pod) -> list[str]:
 def pod_template_warnings(
     path: Path, template: PodTemplateSpec | None, old: PodTemplateSpec | None = None
 ) -> list[str]:
-    """What to know about the template of a pod at a place."""
+    """Warnings about the pod template at a path."""
     if template is None:
         return []
     annotations = template.metadata.annotations if template.metadata is not None else None

@@ -128,7 +128,7 @@ def _has_node_ports(spec: ServiceSpec) -> bool:
 
 
 def service_warnings(service: Service) -> list[str]:
-    """What does nothing, is on its way out, or is written in an unusual way."""
+    """Warnings about fields without effect, deprecated ones, and unusual forms."""
     warnings: list[str] = []
     spec = service.spec or ServiceSpec()
     annotations = (service.metadata and service.metadata.annotations) or {}

@@ -6,7 +6,7 @@ from pybernetes.api.pem import blocks
 
 
 def key_pair_problem(certificate: bytes, key: bytes) -> str | None:
-    """What is wrong with the pair; None if nothing is."""
+    """The error in the pair; None if it is valid."""
     found = list(blocks(certificate))
     if not found:
         return "tls: failed to find any PEM data in certificate input"

@@ -36,7 +36,7 @@ class _File(NamedTuple):
 
 
 def volume_warnings(volumes: list[Volume], path: Path) -> Iterator[str]:
-    """What to know about the volumes of a pod."""
+    """Warnings about the volumes of a pod."""
     for index, volume in enumerate(volumes):
         for field, wire, message in _GONE:
             if getattr(volume, field) is not None:
