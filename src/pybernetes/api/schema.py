@@ -1,5 +1,5 @@
-"""The fields of the kinds' classes, for code that works on any kind: OpenAPI, strict decoding,
-strategic merge, server-side apply, explain.
+"""The fields of the kinds' classes, for code that works on any kind: OpenAPI, strict decoding, strategic merge,
+server-side apply, explain.
 
 `fields(cls)` reads annotations and markers once for each class. Decoding and encoding do not need it.
 """

@@ -13,8 +13,7 @@ import msgspec
 
 class Marker(msgspec.Struct, frozen=True):
     """Markers that are equal have one class: Python before 3.11.4 keeps one `Annotated` for all whose markers are
-    equal, and
-    tuples of different classes may be.
+    equal, and tuples of different classes may be.
     """
 
 

@@ -30,7 +30,7 @@ class ItemBackoff(Generic[T]):
         return self._failures.get(item, 0)
 
     def forget(self, item: T) -> None:
-        """The item has succeeded, or nobody cares any more."""
+        """The item has succeeded, or is no longer needed."""
         self._failures.pop(item, None)
 
 

@@ -1,4 +1,4 @@
-"""What `/healthz`, `/livez` and `/readyz` answer, from small checks by name; with `?verbose` and `?exclude=`.
+"""Serves `/healthz`, `/livez` and `/readyz` from small checks by name; with `?verbose` and `?exclude=`.
 
 How the checks went when all of a path were asked for is counted, for `/metrics/slis`.
 """
@@ -71,7 +71,7 @@ class Checks:
 
 
 def _problem(name: str, check: Check) -> str | None:
-    """What a check has found, None if all is well."""
+    """The error of a check, None if it passes."""
     found = check()
     if found is True or found == "":
         return None

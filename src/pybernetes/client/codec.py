@@ -35,7 +35,7 @@ class List(msgspec.Struct, Generic[S], kw_only=True, rename="camel"):
 
     @property
     def continue_token(self) -> str:
-        """What to ask for the next page with; empty at the end."""
+        """The continue token for the next page; empty at the end."""
         return self.metadata.continue_ or ""
 
 

@@ -1,4 +1,4 @@
-"""What the components' commands have in common: logs, waiting for the server, serving, one of several, the end."""
+"""Shared by the components' commands: logs, waiting for the server, serving, leader election, the end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class Worker(Protocol):
-    """What a component is there for."""
+    """The work of a component."""
 
     started: asyncio.Event
 
@@ -142,7 +142,8 @@ def add_process_metrics(registry: Registry, watchdog: LoopWatchdog) -> None:
 
 
 async def freeze_when_started(worker: Worker) -> None:
-    """What is alive after the start stays alive: the collector need not look at it again. (Kinds are not collected.)"""
+    """Freeze the objects that are alive after the start: the collector need not look at them again. (Kinds are not
+    collected.)"""
     await worker.started.wait()
     gc.collect()
     gc.freeze()

@@ -78,7 +78,7 @@ def load(kubeconfig: str | os.PathLike[str] | None = None, context: str | None =
 
 
 def in_cluster(folder: Path = SERVICE_ACCOUNT) -> Config:
-    """What every pod is given: a token, the authority, the address of the `kubernetes` Service."""
+    """The config inside of a pod: its token, the authority, the address of the `kubernetes` Service."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         raise ConfigError("not inside of a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")

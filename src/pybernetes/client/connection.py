@@ -1,6 +1,6 @@
 """A connection to an HTTP/1.1 server: the answer as it arrives, and who waits for it.
 
-How headers are kept and when a piece of the body wakes the reader is said by whoever derives from it.
+Subclasses decide how headers are kept and when a piece of the body wakes the reader.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Connection(asyncio.Protocol):
         return True
 
     def abort(self) -> None:
-        """Close it now; nobody waits for what is under way."""
+        """Close it now; pending requests are lost."""
         with contextlib.suppress(AttributeError):  # asyncio's own, before Python 3.11.4, if TLS was closed twice before
             self.transport.abort()
 
     async def read(self) -> bytes:
-        """What has arrived of the body; empty at its end. Raises ConnectionFailed if it ends too early."""
+        """The bytes of the body that have arrived; empty at its end. Raises ConnectionFailed if it ends too early."""
         while not self._pieces and not self.complete:
             await self._wait()
         if not self._pieces:

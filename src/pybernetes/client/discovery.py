@@ -1,4 +1,4 @@
-"""What the server serves, asked in two requests, also of resources that we have no kinds for."""
+"""Discovers the served resources in two requests, also those that we have no kinds for."""
 
 from __future__ import annotations
 

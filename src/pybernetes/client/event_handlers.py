@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class Cache(Protocol[K]):
-    """What a handler needs of its informer."""
+    """The part of an informer that a handler uses."""
 
     name: str
 

@@ -85,7 +85,7 @@ class _Similar:
 
 @dataclass(slots=True)
 class Correlated:
-    """What to send: a new event, or a patch of the one that the server has; nothing if `dropped`."""
+    """The request to send: a new event, or a patch of the one that the server has; nothing if `dropped`."""
 
     event: Event
     key: Hashable
@@ -104,7 +104,7 @@ class Correlator:
         self._seen: _LRU[_Seen] = _LRU(size)
 
     def correlate(self, event: Event) -> Correlated:
-        """What to do with an event."""
+        """Aggregate, count and rate-limit an event."""
         event, key = self._aggregate(event)
         seen = self._seen.get(key)
         patch = None
@@ -136,7 +136,7 @@ class Correlator:
         self._similar.put(similar_key, similar)
         if len(similar.messages) < SIMILAR_LIMIT:
             return event, (*similar_key, (event.involved_object or ObjectReference()).field_path, event.message)
-        # Do not let the set grow: it has told what it can.
+        # Do not let the set grow: the event is aggregated already.
         similar.messages.pop()
         return msgspec.structs.replace(event, message=COMBINED + (event.message or "")), ("combined", *similar_key)
 
@@ -179,7 +179,7 @@ class EventBroadcaster:
         self._idle.set()
 
     def recorder(self, component: str) -> EventRecorder:
-        """What a component tells events to."""
+        """The event recorder of a component."""
         return EventRecorder(self, component)
 
     def emit(
@@ -251,7 +251,7 @@ class EventBroadcaster:
                 self._idle.set()
 
     async def flush(self) -> None:
-        """Return when all that was told has been sent or given up."""
+        """Return when all recorded events have been sent or given up."""
         await self._idle.wait()
 
     async def _send(self, event: Event) -> None:
@@ -290,7 +290,7 @@ class EventBroadcaster:
 
 
 class EventRecorder:
-    """What one component tells."""
+    """Records the events of one component."""
 
     def __init__(self, broadcaster: EventBroadcaster, component: str) -> None:
         self._broadcaster = broadcaster

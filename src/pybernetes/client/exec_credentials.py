@@ -30,7 +30,7 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class ExecCredential:
-    """What a plugin printed: a bearer token, a client certificate with its key (PEM), or both."""
+    """The output of a plugin: a bearer token, a client certificate with its key (PEM), or both."""
 
     token: str = field(default="", repr=False)
     certificate: bytes = b""

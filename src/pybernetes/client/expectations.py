@@ -1,4 +1,4 @@
-"""What a controller has asked the server for and not yet seen in its cache.
+"""Tracks a controller's own writes that its cache has not seen yet.
 
 A cache lags behind. A controller that has created three pods and looks again too early sees none of them, and would
 create three more. So it notes what it expects before it asks, the informer's handlers cross it out, and until all is

@@ -40,7 +40,7 @@ _REASONS = {200: "OK", 401: "Unauthorized", 403: "Forbidden", 406: "Not Acceptab
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a component tells of itself: its flags by name, and its configuration, by a name, for `/configz`."""
+    """The description of a component: its flags by name, and its configuration, by a name, for `/configz`."""
 
     program: str
     flags: Callable[[], Mapping[str, str]]
@@ -48,7 +48,7 @@ class About:
 
 
 class HealthServer:
-    """Answers one request for each connection: nobody asks often."""
+    """Answers one request for each connection: requests are rare."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class HealthServer:
         self._server: asyncio.Server | None = None
 
     async def start(self, address: str, port: int, tls: ssl.SSLContext) -> int:
-        """Listen, there or where whoever started us has made a socket for it; the port."""
+        """Listen, there or on a socket that the parent process has made for it; returns the port."""
         made = inherited.listener()
         where: dict[str, Any] = {"sock": made} if made else {"host": address, "port": port}
         self._server = await asyncio.start_server(self._serve, ssl=tls, limit=HEADER_LIMIT, **where)

@@ -8,9 +8,9 @@ import than all of this component. What it promises:
 - a connection is used again after a complete answer, the warmest one first, and never after an error;
 - connections are opened one after another: a handshake costs both sides more than most requests, and while it lasts
   others may become free. Who has waited for long opens one of its own;
-- a cancelled request closes its connection: the server sees that nobody is waiting any more;
+- a cancelled request closes its connection: the server sees that the client has gone;
 - a GET that finds its kept connection closed by the server in that very moment is sent again on a new one; other
-  methods are not, because nobody knows whether the server has acted.
+  methods are not, because it is unknown whether the server has acted.
 """
 
 from __future__ import annotations

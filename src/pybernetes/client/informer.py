@@ -9,10 +9,10 @@ loop, in the order of the changes, and must not block: note the key in a queue a
 cache and the call of the handlers nothing else runs: a handler sees the cache as of its event.
 
 A handler hears of an object in this order: added, updated any number of times, deleted; an event that it fails on is
-delivered to it again (`event_handlers.py`). What happened while the watch
-was interrupted is told as the difference; an object that went away unseen is told as deleted with the last state
-known, which may not have been its final one (client-go's DeletedFinalStateUnknown). One that was replaced by another
-of the same name may be told as an update with another uid.
+delivered to it again (`event_handlers.py`). What happened while the watch was interrupted is delivered as the
+difference; an object that went away unseen is delivered as deleted with its last known state, which may not have been
+its final one (client-go's DeletedFinalStateUnknown). One that was replaced by another of the same name may be delivered
+as an update with another uid.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Informer(Generic[K]):
         return self.by_index(CONTROLLER, (owner.metadata.uid if owner.metadata else None) or "")
 
     def orphans(self, namespace: str) -> list[K]:
-        """All objects of a namespace that nobody controls."""
+        """All objects of a namespace without a controller."""
         self.add_index(CONTROLLER, _controller)
         return self.by_index(CONTROLLER, f"orphans/{namespace}")
 
@@ -160,10 +160,11 @@ class Informer(Generic[K]):
         on_vanished: Callable[[K], None] | None = None,
         resync: float = 0.0,
     ) -> Handler[K]:
-        """Be told of changes; what is already there is told as added, now.
+        """Handle changes; existing objects are delivered as added, now.
 
         `on_vanished` is called instead of `on_delete` when the deletion was not seen and the object may not be the
-        final state. `resync`: seconds after which everything is told again as an update from itself to itself.
+        final state. `resync`: seconds after which all objects are delivered again as updates from themselves to
+        themselves.
         """
         handler = self.new_handler(on_add, on_update, on_delete, on_vanished)
         self._handlers[handler] = None
@@ -180,7 +181,7 @@ class Informer(Generic[K]):
         on_delete: Callable[[K], None] | None,
         on_vanished: Callable[[K], None] | None,
     ) -> Handler[K]:
-        """A handler that is told of nothing by itself: for who passes events on, and wants failures tried again."""
+        """A handler without automatic events: for callers that pass events on, and want failures retried."""
         return Handler(self, on_add, on_update, on_delete, on_vanished)
 
     def forget_handler(self, handler: Handler[K]) -> None:

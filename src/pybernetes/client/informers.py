@@ -26,7 +26,7 @@ K = TypeVar("K", bound=Kind)
 class InformerFactory:
     """Ask for informers, `start()`, `await wait_synced()`. One asked for after the start is started at once.
 
-    `managedFields` are dropped from what is cached: nobody reads them there, and they are half of an object. (The
+    `managedFields` are dropped from cached objects: no reader uses them there, and they are half of an object. (The
     server keeps them when an update does not mention them.)
     """
 
@@ -39,7 +39,7 @@ class InformerFactory:
         detect_mutations: bool = False,
         transform: Callable[[Kind], None] | None = None,
     ) -> None:
-        """`transform` may take out of objects what nobody here asks about, before they are cached."""
+        """`transform` may remove unused fields from objects, before they are cached."""
         self._client = client
         self._extra = transform
         self._metadata = MetadataClient(client)
@@ -73,7 +73,7 @@ class InformerFactory:
     def metadata_informer(self, resource: Resource) -> Informer[PartialObjectMetadata]:
         """The informer of any resource, which need not be known to us, with nothing but metadata.
 
-        It is shared: whoever needs it no more calls `release`.
+        It is shared: a user that no longer needs it calls `release`.
         """
         key = _metadata_key(resource)
         self._users[key] += 1

@@ -64,7 +64,7 @@ def is_controlled_by(obj: Kind, owner: Kind) -> bool:
 
 
 def controller_reference(owner: Kind, *, block_owner_deletion: bool = True) -> OwnerReference:
-    """What an object says of the owner that controls it."""
+    """The owner reference of an object that this owner controls."""
     resource = resource_of(type(owner))
     assert owner.metadata is not None
     return OwnerReference(

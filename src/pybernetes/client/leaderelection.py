@@ -68,7 +68,7 @@ class LeaderElector:
 
     @property
     def leader(self) -> str:
-        """Who leads as far as we know; empty = nobody."""
+        """The present leader as far as known; empty = none."""
         spec = self._observed.spec if self._observed else None
         return (spec.holder_identity if spec else None) or ""
 
@@ -98,7 +98,7 @@ class LeaderElector:
                 return
             renewal.result()
         finally:
-            # First the work, then the Lease: nobody else may lead while we still act.
+            # First the work, then the Lease: no other process may lead while we still act.
             await _end(work)
             await _end(renewal)
             await self._release()

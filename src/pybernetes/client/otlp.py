@@ -88,7 +88,7 @@ class Exporter:
                 log.warning("%d spans could not be exported to %s: %s", self.lost, self._target, problem)
 
     def _links(self, span: Span) -> list[tuple[str, str]]:
-        """What woke a span, as far as it is remembered."""
+        """The spans that woke a span, as far as they are remembered."""
         found = [self._writers[each] for each in span.causes if each in self._writers]
         return [*span.links, *(each for each in found if each != (span.trace, span.id))]
 

@@ -1,4 +1,4 @@
-"""Again after a conflict: read, change, write, until nobody else was faster."""
+"""Retries after a conflict: read, change, write, until the write succeeds."""
 
 from __future__ import annotations
 

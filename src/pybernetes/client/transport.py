@@ -125,7 +125,7 @@ class Transport:
         await self.http.close()
 
     async def headers_for(self, body: bytes) -> Headers:
-        """What goes in front of a request with this body, credentials included."""
+        """The headers of a request with this body, credentials included."""
         return await self._headers(None, body, await self._plugin_credential())
 
     async def _headers(
@@ -167,7 +167,7 @@ class Transport:
         return self._token
 
     async def _plugin_credential(self) -> ExecCredential | None:
-        """What the credential plugin says, if there is one; its certificate is used from the next connection on."""
+        """The credential of the plugin, if there is one; its certificate is used from the next connection on."""
         if self._exec is None:
             return None
         credential = await self._exec.get()
@@ -188,7 +188,7 @@ def _read(file: str) -> str:
 
 
 def user_agent(program: str, component: str = "") -> str:
-    """What we call ourselves; the server takes the part before the slash as the field manager."""
+    """The User-Agent; the server takes the part before the slash as the field manager."""
     return f"{program}/{GIT_VERSION} pybernetes" + (f"/{component}" if component else "")
 
 

@@ -122,7 +122,7 @@ class WorkQueue(Generic[T]):
             self._wake_one()
 
     def add_after(self, item: T, seconds: float) -> None:
-        """The item needs work when so much time has passed; the earliest of several such wishes counts."""
+        """The item needs work when so much time has passed; the earliest of several such calls counts."""
         if self._shutting_down:
             return
         if seconds <= 0:

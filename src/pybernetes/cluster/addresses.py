@@ -16,10 +16,10 @@ ATTEMPTS: Final = 100
 
 
 def free_port(address: str, *, apart_from: Collection[int] = ()) -> int:
-    """A port that nobody has at this moment. Raises OSError.
+    """A free port of this address. Raises OSError.
 
-    Whoever is to listen there does so a moment later, and by then a connection could have a port that the kernel gives
-    to connections. So it is none of those, as long as there are others.
+    Its server listens a moment later, and by then a connection could have a port that the kernel gives to connections.
+    So it is none of those, as long as there are others.
     """
     first, last = _kernels()
     for _ in range(ATTEMPTS):

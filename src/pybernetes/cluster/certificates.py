@@ -35,8 +35,8 @@ SIMULATED_NODES = "simulated-nodes"
 SERVICE_ACCOUNT = "sa"
 FRONT_PROXY_AUTHORITY = "front-proxy-ca"
 FRONT_PROXY_CLIENT = "front-proxy-client"
-"""As whom the API server comes to servers that extend it. An authority of its own: what it signs may say in headers who
-somebody is, which nobody must be able to do with a certificate of the cluster."""
+"""The client certificate of the API server at servers that extend it. An authority of its own: its certificates may
+name a user in headers, which no certificate of the cluster may do."""
 
 LOCAL_VOLUMES_USER = "pybernetes:local-volumes"
 KUBELET_CLIENT_USER = "kube-apiserver-kubelet-client"
@@ -67,7 +67,7 @@ def ensure(
 ) -> list[str]:
     """Makes what is missing or due, and answers which files were made.
 
-    While the cluster is `running` its authority stays: whoever trusts it would have to be told of another first.
+    While the cluster is `running` its authority stays: its clients would have to get the new one first.
     """
     now = now or datetime.datetime.now(datetime.UTC)
     names = server_names(addresses)

@@ -31,8 +31,8 @@ CLUSTER_DOMAIN = "cluster.local"
 # Served by asking the kubelets: `kubectl top` and autoscaling. Without nodes there is nothing to ask.
 METRICS = "--runtime-config=metrics.k8s.io/v1beta1=true"
 KUBELET_PORTS = 20250
-"""Where the kubelets of simulated nodes are, one behind the other as far as nobody else is there: below the ports that
-the kernel gives to clients."""
+"""The first port of kubelets of simulated nodes, skipping ports in use: below the ports that the kernel gives to
+clients."""
 # Simulated nodes are reached at another address than they have among themselves; real ones have no such address.
 REACHED_FROM_OUTSIDE = "--kubelet-preferred-address-types=ExternalIP,InternalIP,Hostname"
 NO_POLICY = "--enforces-network-policy=false"
@@ -74,7 +74,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """What is to be done again and again; those it refreshes are started again when it has changed something."""
+    """A command that runs periodically; the components it refreshes are restarted when it has changed something."""
 
     name: str
     argv: tuple[str, ...]

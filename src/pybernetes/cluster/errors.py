@@ -1,4 +1,4 @@
-"""What a user of the command line can get wrong, or the machine can refuse."""
+"""Errors of the user of the command line, or of the machine."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def _end(code: int) -> NoReturn:
 
 
 def be_called(argv: list[str]) -> bool:
-    """Makes a command line the one of this process, for Python and for whoever looks at it from outside."""
+    """Makes a command line the one of this process, for Python and for tools like ps."""
     sys.argv[1:] = argv[len(PYTHON) :]
     sys.orig_argv[:] = argv
     try:

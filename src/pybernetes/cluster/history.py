@@ -81,7 +81,7 @@ def key_of(thing: Object) -> str:
 
 
 def changes(before: Iterable[Object], after: Iterable[Object]) -> Iterator[tuple[str, Object | None, Object | None]]:
-    """What differs: how it is named, the object before and after; None = it was not there."""
+    """The differences: the object's name, the object before and after; None = it did not exist."""
     old = {key_of(each): each for each in before}
     new = {key_of(each): each for each in after}
     for key in sorted(old.keys() | new.keys()):

@@ -32,7 +32,7 @@ _NAME = r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What cluster.json says: enough for `status` and `down` to work without asking the cluster."""
+    """The content of cluster.json: enough for `status` and `down` to work without asking the cluster."""
 
     name: str
     server: str = ""

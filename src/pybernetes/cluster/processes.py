@@ -25,7 +25,7 @@ KILL_WAIT = 5.0
 
 
 class Events:
-    """What the supervisor reports while it starts: lines `event<TAB>component<TAB>detail`."""
+    """The supervisor's reports while it starts: lines `event<TAB>component<TAB>detail`."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -71,7 +71,7 @@ class Supervisor:
                     pass_fds=[self._notify],
                     start_new_session=True,
                 )
-            # Written here and not by the supervisor: whoever interrupts `up` from now on finds it.
+            # Written here and not by the supervisor: a `down` after an interrupted `up` finds it.
             pidfile.write(str(layout.pid_file(SUPERVISOR)), self._process.pid)
         finally:
             os.close(self._notify)
@@ -115,7 +115,7 @@ def write_specs(layout: Layout, specs: Sequence[dict[str, object]]) -> None:
 
 
 def spec(layout: Layout, part: Component | Chore) -> dict[str, object]:
-    """What the components file says of a component."""
+    """A component's entry in the components file."""
     return {
         "name": part.name,
         "argv": list(part.argv),

@@ -46,7 +46,7 @@ def undo_first_start(layout: Layout, record: Record | None, before: set[str]) ->
         layout.write_record(record or Record(layout.name))
         return
     layout.record_file.unlink(missing_ok=True)
-    (layout.data / "lock").unlink(missing_ok=True)  # whoever waits for it sees that it has gone
+    (layout.data / "lock").unlink(missing_ok=True)  # processes that wait for it see that it has gone
     with contextlib.suppress(OSError):  # there is more in it
         layout.data.rmdir()
 

@@ -1,4 +1,4 @@
-"""What a cluster is made with, and what the flags of a later `up` change in it.
+"""The settings of a cluster, and the changes that flags of a later `up` make.
 
 A flag that is not given keeps what the cluster has. A flag that is given and differs is applied or refused by its name,
 never dropped: `up` prints both lists. Pure: the record and the flags go in, the decision comes out.
@@ -44,7 +44,7 @@ class Flags:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a cluster is made with."""
+    """The settings of a cluster."""
 
     nodes: int = 1
     runtime: str = "auto"
@@ -76,7 +76,7 @@ class Decision:
 
 
 def of(record: Record) -> Settings:
-    """What a cluster was made with."""
+    """The settings in a record."""
     return Settings(
         nodes=record.nodes,
         runtime=record.runtime or "auto",
@@ -95,7 +95,7 @@ def of(record: Record) -> Settings:
 
 
 def for_start(record: Record | None, flags: Flags) -> Decision:
-    """What to start: a new cluster by the flags alone, one that was ready before by what it had and the flags."""
+    """The settings to start with: a new cluster by the flags alone, a stopped one by its record and the flags."""
     if record is None or not record.server:
         return Decision(_new(flags))
     had = of(record)
@@ -121,7 +121,7 @@ def for_start(record: Record | None, flags: Flags) -> Decision:
 
 
 def for_running(record: Record, flags: Flags) -> Decision:
-    """What to change in a cluster that runs: the number of its nodes. Anything else that differs is refused."""
+    """The changes to a cluster that runs: the number of its nodes. Anything else that differs is refused."""
     had = of(record)
     if flags.store not in (None, had.store):
         raise ClusterError(_refused_store(record.name, had.store, flags.store))

@@ -45,7 +45,7 @@ class SnapshotError(ValueError):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a cluster had stored."""
+    """The stored objects of a cluster."""
 
     entries: Mapping[str, Any]
     revision: int = 0
@@ -71,7 +71,7 @@ class Batch:
 
 
 def of_answer(answer: Mapping[str, Any]) -> Snapshot:
-    """What GET /debug/state answered."""
+    """The snapshot in the response of GET /debug/state."""
     return Snapshot({each["key"]: each["value"] for each in answer["entries"]}, answer["revision"])
 
 
@@ -109,7 +109,7 @@ def load(path: Path) -> Snapshot:
 
 
 def changes(now: Snapshot, wanted: Snapshot) -> Iterator[Batch]:
-    """What makes a cluster what the snapshot is: owners before those they own, deletions last."""
+    """The writes that make a cluster what the snapshot is: owners before those they own, deletions last."""
     kept = ALWAYS_KEPT if now.cluster == wanted.cluster else (*ALWAYS_KEPT, *KEPT_IN_ANOTHER)
 
     def stays(key: str) -> bool:

@@ -77,7 +77,7 @@ class Reader:
                 span.links = [(root.trace, root.id)]
 
     def trees(self, belongs: Belongs | None = None) -> list[Node]:
-        """What causes what, among all spans or what has come of some."""
+        """The trees of causes among all spans, or among some."""
         return Spans([*self.going_on, *self.spans]).trees(belongs)
 
     async def wait_until_quiet(self, root: Span, within: float) -> str:
@@ -118,7 +118,7 @@ class Reader:
 
 
 def prefixes_of(kind: str, namespace: str) -> tuple[str, ...]:
-    """What the keys of objects of a kind begin with, by any of its names; a custom kind is meant by its plural."""
+    """The key prefixes of objects of a kind, by any of its names; a custom kind is meant by its plural."""
     from pybernetes.api.resources import RESOURCES
 
     word, _, group = kind.lower().partition(".")

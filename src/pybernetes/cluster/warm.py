@@ -2,7 +2,7 @@
 
 `up` starts it before anything else, and makes certificates while it imports; the command is `supervise`, whose
 components are forks of it (`forking.py`). So 100 ms of imports are paid once instead of six times, and their pages are
-in memory once as long as nobody writes to them.
+in memory once as long as they are not written to.
 
 What most of the components need is in MODULES: a module more costs all of them memory and the first one time. None of
 them may start a thread or open a descriptor when it is imported.

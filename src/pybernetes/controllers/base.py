@@ -1,4 +1,4 @@
-"""What all controllers share: who wakes them, how often they run, what happens when they fail.
+"""The base of all controllers: watches, queue, workers, retries.
 
 A controller names the kind it works for and what else concerns it; the key of an object that may need work is put
 into a queue, and `reconcile(key)` is called, never twice at once for one key. It reads the present state from the
@@ -52,7 +52,7 @@ K = TypeVar("K", bound=Kind)
 
 @dataclass
 class ControllerContext:
-    """What controllers are given."""
+    """The dependencies of controllers."""
 
     client: Client
     informers: InformerFactory
@@ -87,7 +87,7 @@ def owns(kind: type[Kind]) -> Watch:
 
 
 def adopts(kind: type[Kind]) -> Watch:
-    """Objects that nobody controls: their changes wake all own objects whose selector matches them."""
+    """Objects without a controller: their changes wake all own objects whose selector matches them."""
     return Watch(kind, "adopts")
 
 
@@ -161,7 +161,7 @@ class Controller(Generic[K]):
         return self.options.min_resync_period * (1 + random.random())
 
     def queue_name(self) -> str:
-        """What the queue is called in metrics: upstream's words, `replicaset`."""
+        """The queue's name in metrics: upstream's, `replicaset`."""
         return self.name.removesuffix("-controller")
 
     async def run(self) -> None:

@@ -1,6 +1,6 @@
 """Gives ClusterRoles with an aggregation rule the rules of the ClusterRoles that it selects.
 
-Woken by: any ClusterRole. Writes: `rules`, by server-side apply and by force: whoever edits them by hand loses.
+Woken by: any ClusterRole. Writes: `rules`, by server-side apply and by force: edits by hand are overwritten.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ClusterRoleAggregationController(Controller[ClusterRole]):
         self.own.add_handler(lambda _: self._wake(), lambda _, __: self._wake(), lambda _: self._wake())
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "ClusterRoleAggregator"
 
     def concerns(self, old: ClusterRole | None, new: ClusterRole | None) -> bool:

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 
 class Condition(Protocol):
-    """What the conditions of all kinds have."""
+    """The common fields of the conditions of all kinds."""
 
     type: str | None
     status: str | None

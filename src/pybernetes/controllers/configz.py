@@ -141,7 +141,7 @@ _DURATIONS: Final = frozenset(each.name for each in fields(Options) if str(each.
 
 
 def configuration(options: Options) -> dict[str, Any]:
-    """What `/configz` tells."""
+    """The content of `/configz`."""
     service, _, secondary = options.service_cluster_ip_range.partition(",")
     found = {"kind": "KubeControllerManagerConfiguration", "apiVersion": f"{GROUP}/v1alpha1"}
     found |= _filled(_SECTIONS, options)

@@ -130,7 +130,7 @@ class DeviceTaintEvictionController(Controller[Pod]):
     # -- being woken
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return self.name
 
     def concerns(self, old: Pod | None, new: Pod | None) -> bool:

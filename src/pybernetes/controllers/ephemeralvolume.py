@@ -62,7 +62,7 @@ class EphemeralVolumeController(Controller[Pod]):
         self._failures = metrics.counter("ephemeral_volume_controller_create_failures_total", text)
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "ephemeral_volume"
 
     def concerns(self, old: Pod | None, new: Pod | None) -> bool:

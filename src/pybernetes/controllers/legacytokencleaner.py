@@ -1,4 +1,4 @@
-"""Removes token Secrets of ServiceAccounts that were made automatically, long ago, and that nobody uses.
+"""Removes unused token Secrets of ServiceAccounts that were made automatically, long ago.
 
 Woken by: time, once a day. Writes: first the label `kubernetes.io/legacy-token-invalid-since`, which makes the token
 useless; as much later again the Secret is deleted. Secrets that people made (their account does not list them) stay.
@@ -86,7 +86,7 @@ class LegacyServiceAccountTokenCleanerController(Controller[Any]):
 
 
 def judge(secret: Secret, account: ServiceAccount | None, mounted: Iterable[str], now: float, period: float) -> Verdict:
-    """What is to become of a token; days are compared as they are written."""
+    """Decide about a token; days are compared as they are written."""
     before = now - period
     if created(secret) >= before or is_deleting(secret):
         return "keep"

@@ -1,4 +1,4 @@
-"""What the controllers of nodes share: conditions, zones, taints, the pods of a node, and how events name a node."""
+"""Shared by the controllers of nodes: conditions, zones, taints, the pods of a node, and references for events."""
 
 from __future__ import annotations
 

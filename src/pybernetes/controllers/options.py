@@ -26,7 +26,7 @@ def _flag(default: Any, help: str) -> Any:
 
 @dataclass(slots=True)
 class Options:
-    """What the controllers were told."""
+    """The flags of the controller manager."""
 
     kubeconfig: str = _flag("", "kubeconfig with the server's address and our credentials; empty = inside of a pod")
     master: str = _flag("", "address of the API server, instead of the kubeconfig's")

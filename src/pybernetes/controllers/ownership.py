@@ -1,4 +1,4 @@
-"""Who belongs to whom: adopting what nobody controls, and letting go what is not selected any more.
+"""Claims objects for a controller: adopts matching orphans, and releases objects that no longer match.
 
 An object belongs to a controller's object if its controller reference has the owner's uid. Orphans that the selector
 matches are adopted, own ones that it no longer matches are released, those of others are left alone. Before

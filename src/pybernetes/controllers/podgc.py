@@ -1,4 +1,4 @@
-"""Deletes pods that nobody else will: of nodes that are gone, on nodes out of service, deleted before they had a node,
+"""Deletes pods that no kubelet will: of nodes that are gone, on nodes out of service, deleted before they had a node,
 and ended ones beyond a limit.
 
 Looks every 20 seconds, at what an index has of such pods: most are none of them. A pod's node must have been missing
@@ -72,7 +72,7 @@ _LEFT_OVER = "podgc"
 
 
 def left_over(pod: Pod) -> list[str]:
-    """What a pod may be collected as, beside orphaned: the index that is looked at."""
+    """The reasons for which a pod may be collected, beside being orphaned: an index."""
     found = [ENDED] if phase_of(pod) not in ("Pending", "Running", "Unknown") else []
     return [*found, DELETING] if is_deleting(pod) else found
 

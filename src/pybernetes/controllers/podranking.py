@@ -37,14 +37,14 @@ def pods_to_delete(pods: Sequence[Pod], related: Iterable[Pod], count: int, now:
 
 
 def deletion_cost(pod: Pod) -> int:
-    """What the annotation says; 0 if it is absent or no 32-bit number."""
+    """The pod deletion cost in the annotation; 0 if it is missing or no 32-bit number."""
     text = annotations_of(pod).get(DELETION_COST, "")
     cost = int(text) if _COST(text) else 0
     return cost if -(1 << 31) <= cost < 1 << 31 else 0
 
 
 class _Entry:
-    """What is compared about a pod, computed once."""
+    """The sort key of a pod, computed once."""
 
     def __init__(self, pod: Pod, company: int, now: float) -> None:
         self.pod = pod

@@ -1,4 +1,4 @@
-"""What the controllers of workloads ask about pods, and how a pod is made from a template."""
+"""Shared by the controllers of workloads: questions about pods, and pods from a template."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 def ready_since(pod: Pod) -> float:
-    """When the pod became ready; 0 if it is not, or if nobody knows when."""
+    """When the pod became ready; 0 if it is not, or if the time is missing."""
     condition = ready_condition(pod)
     return seconds(condition.last_transition_time) if condition is not None and condition.status == "True" else 0.0
 
@@ -64,7 +64,7 @@ def is_terminal(pod: Pod) -> bool:
 
 
 def is_active(pod: Pod) -> bool:
-    """Whether the pod counts: it has not ended and nobody deletes it."""
+    """Whether the pod counts: it has not ended and is not being deleted."""
     return not is_terminal(pod) and not is_deleting(pod)
 
 

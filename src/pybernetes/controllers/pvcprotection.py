@@ -34,7 +34,7 @@ class PersistentVolumeClaimProtectionController(Controller[PersistentVolumeClaim
         self.pods.add_handler(self._pod_seen, self._pod_updated, self._pod_gone)
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "pvcprotection"
 
     def concerns(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:

@@ -23,7 +23,7 @@ class PersistentVolumeProtectionController(Controller[PersistentVolume]):
     kind = PersistentVolume
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "pvprotection"
 
     def concerns(self, old: PersistentVolume | None, new: PersistentVolume | None) -> bool:

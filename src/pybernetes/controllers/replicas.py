@@ -41,7 +41,7 @@ def min_ready_seconds(owner: ReplicaOwner) -> int:
 
 
 def template_of(owner: ReplicaOwner) -> PodTemplateSpec:
-    """What the pods are made from."""
+    """The pod template."""
     return (owner.spec.template if owner.spec else None) or PodTemplateSpec()
 
 

@@ -41,7 +41,7 @@ class RootCACertificatePublisherController(Controller[Namespace]):
         self.config_maps.add_handler(None, lambda _, new: self._wake(new), self._wake)
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "root_ca_cert_publisher"
 
     def _wake(self, found: ConfigMap) -> None:

@@ -165,7 +165,7 @@ class ServiceAccountTokenController(Controller[Any]):
 
 
 def needs(secret: Secret, authority: bytes) -> set[str]:
-    """What a token Secret lacks: `ca.crt`, `namespace`, `token`."""
+    """The fields a token Secret lacks: `ca.crt`, `namespace`, `token`."""
     data = secret.data or {}
     missing = {name for name in ("namespace", "token") if not data.get(name)}
     if authority and base64.b64decode(data.get("ca.crt") or "") != authority:
@@ -174,7 +174,7 @@ def needs(secret: Secret, authority: bytes) -> set[str]:
 
 
 def legacy_claims(account: ServiceAccount, secret: Secret) -> dict[str, Any]:
-    """What a token of this kind says: it is good as long as its Secret and account exist."""
+    """The claims of a legacy token: it is valid as long as its Secret and account exist."""
     namespace = meta(account).namespace or ""
     prefix = "kubernetes.io/serviceaccount/"
     return {

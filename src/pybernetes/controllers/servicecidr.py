@@ -45,7 +45,7 @@ class ServiceCIDRController(Controller[ServiceCIDR]):
         self.addresses.add_handler(self._address_seen, None, self._address_seen)
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "ipaddresses"
 
     async def reconcile(self, key: Key) -> float | None:

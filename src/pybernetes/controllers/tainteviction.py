@@ -86,7 +86,7 @@ class TaintEvictionController(Controller[Node]):
         )
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "noexec_taint"
 
     def concerns(self, old: Node | None, new: Node | None) -> bool:

@@ -55,7 +55,7 @@ class TTLController(Controller[Node]):
         self.step = 0
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "ttlcontroller"
 
     async def reconcile(self, key: Key) -> float | None:

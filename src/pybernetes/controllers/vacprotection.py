@@ -36,7 +36,7 @@ class VolumeAttributesClassProtectionController(Controller[VolumeAttributesClass
         self._follow(self.volumes, _volume_class)
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "vacprotection"
 
     def concerns(self, old: VolumeAttributesClass | None, new: VolumeAttributesClass | None) -> bool:

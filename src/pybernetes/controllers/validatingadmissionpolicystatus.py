@@ -40,7 +40,7 @@ class ValidatingAdmissionPolicyStatusController(Controller[ValidatingAdmissionPo
         self.definitions = self.informer(CustomResourceDefinition)
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return MANAGER
 
     async def reconcile(self, key: Key) -> float | None:

@@ -96,7 +96,7 @@ def wanted(add: Iterable[str], drop: Iterable[str], everything: int) -> int:
 
 
 def current() -> int:
-    """What this process has: no container can have more."""
+    """The capabilities of this process: no container can have more."""
     with open("/proc/self/status") as file:
         return next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
 

@@ -33,7 +33,7 @@ class CDIError(Exception):
 
 @dataclass(slots=True)
 class Edits:
-    """What devices add to a container; later entries for the same target replace earlier ones."""
+    """The edits that devices make to a container; later entries for the same target replace earlier ones."""
 
     env: dict[str, str] = field(default_factory=dict)
     devices: dict[str, tuple[str, str]] = field(default_factory=dict)

@@ -10,7 +10,7 @@ POD_UID = "io.kubernetes.pod.uid"
 
 
 class EventType(enum.StrEnum):
-    """What happened; the container may be a sandbox."""
+    """The kind of event; the container may be a sandbox."""
 
     RESYNC = "resync"
     """Anything may have happened, to any container."""

@@ -1,7 +1,7 @@
 """Images as file systems, by containerd's own services: for its versions that mount no images as volumes (before 2.1).
 
-A view is a snapshot that nobody can write to, of all layers of an image. It is labelled as in use, so that neither
-containerd's garbage collection nor the removal of its image takes it away; whoever made it removes it.
+A view is a read-only snapshot of all layers of an image. It is labelled as in use, so that neither
+containerd's garbage collection nor the removal of its image takes it away; its creator removes it.
 """
 
 from __future__ import annotations

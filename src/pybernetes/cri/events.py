@@ -1,4 +1,4 @@
-"""What happens to containers, as it happens, from whatever source a runtime has.
+"""A stream of container events from whichever source a runtime has.
 
 `container_events(runtime)` uses CRI's GetContainerEvents if the runtime has it, else containerd's own event service. It
 lives through restarts of the runtime, and says `RESYNC` when it lost the runtime and when it has it (again): list each

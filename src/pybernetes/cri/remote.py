@@ -269,19 +269,19 @@ class Runtime:
     # Usage
 
     async def container_stats(self, request: Any) -> Any:
-        """What a container uses."""
+        """The usage of a container."""
         return await self._call("ContainerStats", request, self.timeout)
 
     async def list_container_stats(self, request: Any = None) -> Any:
-        """What each container that matches a filter uses."""
+        """The usage of each container that matches a filter."""
         return await self._call("ListContainerStats", request or v1.ListContainerStatsRequest(), self.timeout)
 
     async def pod_sandbox_stats(self, request: Any) -> Any:
-        """What a pod uses."""
+        """The usage of a pod."""
         return await self._call("PodSandboxStats", request, self.timeout)
 
     async def list_pod_sandbox_stats(self, request: Any = None) -> Any:
-        """What each pod that matches a filter uses."""
+        """The usage of each pod that matches a filter."""
         return await self._call("ListPodSandboxStats", request or v1.ListPodSandboxStatsRequest(), self.timeout)
 
     async def list_metric_descriptors(self, request: Any = None) -> Any:

@@ -35,7 +35,7 @@ RECORDED: Final = frozenset(
 
 
 def described(request: Any) -> str:
-    """What a call is about: the pod, the container, the image."""
+    """The object of a call: the pod, the container, the image."""
     config = getattr(request, "config", None)
     metadata = getattr(config, "metadata", None)
     if metadata is not None and metadata.name:
@@ -48,7 +48,7 @@ def described(request: Any) -> str:
 
 
 def begin(metadata: Iterable[tuple[str, Any]]) -> None:
-    """What this task does belongs to the span that the caller names."""
+    """Make the caller's span the parent of this task's spans."""
     for key, value in metadata or ():
         if key == context.HEADER:
             recorder.CURRENT.set(context.parse(value))

@@ -1,8 +1,8 @@
 """New connections: TLS begins when the client has said something, and one handshake after another.
 
-A handshake costs as much as several requests, and nobody knows yet whose it is. `create_server(ssl=...)` would do all
+A handshake costs as much as several requests, and its client is still unknown. `create_server(ssl=...)` would do all
 that are waiting in one round of the loop; here each waits for its turn (`pacing`), by address, so a flood of new
-connections holds up other new ones from the same place and nobody else. Who connects and says nothing costs a timer.
+connections holds up only other new ones from the same address. A client that connects and stays silent costs a timer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Contexts(Protocol):
 
 
 def securely(server: Server, tls: Contexts) -> Callable[[], asyncio.Protocol]:
-    """What to give `create_server` (without `ssl`) to serve by TLS."""
+    """The protocol factory for `create_server` (without `ssl`) to serve by TLS."""
     return lambda: _Hello(server, tls)
 
 

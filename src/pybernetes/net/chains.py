@@ -44,7 +44,7 @@ class Trust:
         return self._ders
 
     def refresh(self) -> None:
-        """Read the file if it has changed; one that cannot be read is told, and the old authorities stay."""
+        """Read the file if it has changed; an unreadable one is logged, and the old authorities stay."""
         if not self._watched.changed():
             return
         try:

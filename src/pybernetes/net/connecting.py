@@ -1,4 +1,4 @@
-"""Connections to others that whoever is cancelled meanwhile leaves nothing of.
+"""Connections to others that leave nothing behind when their task is cancelled.
 
 uvloop drops the socket without a word when `create_connection` is cancelled after the connection was made and before
 its own next step. Where the loop is busy the handshake may be over by then: the protocol has heard that it is
@@ -17,7 +17,7 @@ P = TypeVar("P", bound=asyncio.Protocol)
 async def connect(protocol: P, *, tls: ssl.SSLContext | None, server_name: str, **where: Any) -> P:
     """Connect a protocol, which keeps its `transport`, to `host` and `port` or by `sock`; as `create_connection`.
 
-    If this is cancelled the protocol is told that its connection is lost, perhaps twice.
+    If this is cancelled the protocol's `connection_lost` is called, perhaps twice.
     """
     name = server_name if tls else None
     try:

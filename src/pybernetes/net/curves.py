@@ -1,8 +1,8 @@
 """`--tls-curve-preferences`: the key exchanges that a server of ours takes part in, by Go's numbers.
 
-Python's `ssl` can be told one curve, not several, so OpenSSL is told directly, as in `handshakes`. A list that cannot
-be kept to is refused: a server that was told to leave a key exchange alone must not use it. The order does not count,
-as in Go; ours is Go's.
+Python's `ssl` can set one curve, not several, so OpenSSL is called directly, as in `handshakes`. A list that cannot be
+applied is refused: a server must not use a key exchange that was excluded. The order does not count, as in Go; ours is
+Go's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SET_GROUPS_LIST = 92  # OpenSSL's SSL_CTRL_SET_GROUPS_LIST
 
 
 def check(curves: Iterable[int]) -> list[str]:
-    """What is wrong with a list of curves; the first thing only, as upstream."""
+    """Validate a list of curves; the first error only, as upstream."""
     seen: set[int] = set()
     for curve in curves:
         if not 0 < curve <= _LARGEST:

@@ -1,10 +1,10 @@
 """Connections after an HTTP upgrade: bytes both ways.
 
-A server takes one over from a client (`Upgraded`), or makes one to another server (`dial`), and joins the two. Whoever
-writes faster than the other side reads is held up: `drain` waits, and the number of unread bytes is limited.
+A server takes one over from a client (`Upgraded`), or makes one to another server (`dial`), and joins the two. A sender
+that is faster than the other side's reader is held up: `drain` waits, and the number of unread bytes is limited.
 
 No byte is lost by a close. A client that writes and closes at once has its bytes passed on first (`join`): the end is
-passed on behind them as a half-close, and output that nobody can take any more is read and dropped until then, so that
+passed on behind them as a half-close, and output without a receiver is read and dropped until then, so that
 no unread bytes are left for which the kernel would send a reset.
 """
 
@@ -36,7 +36,7 @@ class Duplex(Protocol):
     """Bytes both ways."""
 
     async def read(self) -> bytes:
-        """What has arrived; empty at the end."""
+        """The bytes that have arrived; empty at the end."""
         ...
 
     def write(self, data: bytes) -> None:
@@ -87,7 +87,7 @@ class Upgraded:
             self._waiter.set_result(None)
 
     async def read(self) -> bytes:
-        """What has arrived; empty at the end."""
+        """The bytes that have arrived; empty at the end."""
         while not self._pieces and not self._ended:
             self._waiter = asyncio.get_running_loop().create_future()
             try:
@@ -170,7 +170,7 @@ class Dialed:
         return dechunked(body) if head.get("transfer-encoding").lower() == "chunked" else body
 
     async def read(self) -> bytes:
-        """What has arrived; empty at the end, also at one that comes by a reset."""
+        """The bytes that have arrived; empty at the end, also after a reset."""
         try:
             return await self._reader.read(1 << 16)
         except ConnectionError:

@@ -1,4 +1,4 @@
-"""A client certificate that nobody of ours signed, or that has expired, is a bad credential and no reason to hang up.
+"""An untrusted or expired client certificate is a bad credential and no reason to close the connection.
 
 OpenSSL ends a handshake when the certificate does not verify, unless a callback says otherwise, and Python's `ssl` has
 no way to give it one. Upstream answers such a client, with 401 if it has nothing better to show. So the callback is

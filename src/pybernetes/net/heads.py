@@ -1,6 +1,6 @@
 """Heads of requests: which are none, and those that came before, taken apart once.
 
-Whoever talks to an API server asks the same way again and again: same path, same headers, only the body differs. The
+A client of an API server sends the same request again and again: same path, same headers, only the body differs. The
 bytes of such a head are looked up as a whole, which saves the parser's calls for each header and taking the path apart.
 It is kept if the body's length is said in it, the connection stays, and nothing is to be agreed on beforehand.
 """
@@ -53,11 +53,11 @@ class Head(msgspec.Struct, gc=False):
     length: int
     """Of the body, in bytes."""
     plain: bool = False
-    """Whether no header speaks for somebody else (`Impersonate-*`, `X-Remote-*`), so that nobody need look again."""
+    """Whether no header speaks for another user (`Impersonate-*`, `X-Remote-*`), so that no filter need look again."""
     info: Any = None
-    """What the path and query ask for, once somebody has found out."""
-    wishes: Any = None
-    """What the headers and the query ask for besides, once the verb has found out."""
+    """The request info of the path and query, once it was computed."""
+    cached_options: Any = None
+    """The options in the headers and the query, once the verb has parsed them."""
     route: Any = None
     """Who answers such requests, once one was answered."""
     flow: Any = None

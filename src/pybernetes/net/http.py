@@ -1,6 +1,6 @@
 """HTTP/1.1 on asyncio: one `Connection` for each client, its requests one after another, answers in one write.
 
-Why not a framework: see docs/design.md, 'HTTP'. What it takes care of, so that nobody above has to:
+Why not a framework: see docs/design.md, 'HTTP'. What it takes care of, so that handlers need not:
 
 - a request is handed on only when its body is complete and within the limit; a body is never streamed in;
 - pipelined requests wait for their turn; answers leave in the order of the requests;
@@ -73,7 +73,7 @@ _REASON = _Reasons((status.value, status.phrase.encode()) for status in HTTPStat
 
 STRANGERS_BODIES = 32 << 20
 """Bytes of large bodies that all connections together may hold before it is known whose they are."""
-_CACHING = "no-cache, private"  # what the API says may be kept by nobody, unless the answer itself says otherwise
+_CACHING = "no-cache, private"  # of API responses, unless the response sets its own
 
 
 class _Heads(dict[int, bytes]):
@@ -99,7 +99,7 @@ _HEAD = _Heads()
 OVERDUE = "the answer takes too long"
 """Why the task of a request was cancelled, if it was not because the client is gone."""
 _METHOD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,255}) ")
-_STAND_IN = b"SOURCE"  # a method that the parser knows and nobody uses
+_STAND_IN = b"SOURCE"  # a method that the parser knows and no client uses
 _BAD_ESCAPE = re.compile(rb"%(?![0-9a-fA-F]{2})")
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -173,7 +173,7 @@ class Connection(asyncio.Protocol):
         self.flow = ""
         """Whose requests come this way, as far as somebody above knows: large ones take turns with those of others."""
         self.stranger = True
-        """Whether nobody above has said yet that it knows whose requests come this way."""
+        """Whether the user of this connection is still unknown to the handlers."""
         self._held = 0  # bytes of large bodies that count against STRANGERS_BODIES
         self._loop = server.loop
         self._parser: Any = httptools.HttpRequestParser(self)
@@ -193,8 +193,9 @@ class Connection(asyncio.Protocol):
         self._upgraded: Callable[[bytes], None] | None = None
         self._ended: Callable[[], None] | None = None  # called instead of cancelling the task when the client goes
         self.lasting = False
-        """Whether what is served goes on for as long as the client likes: at its pace, and nobody waits for its end."""
-        self._after: bytes | None = None  # what came behind a wish to leave HTTP that nobody has answered yet
+        """Whether the response goes on for as long as the client likes: at its pace, and a shutdown does not wait for
+        its end."""
+        self._after: bytes | None = None  # bytes behind an Upgrade request without a response yet
         self._refused: tuple[int, str] | None = None  # what came last is no request; nothing after it is read
         self._resume: asyncio.Future[None] | None = None  # set while the write buffer is too full
         self._receiving = False  # between the first byte of a request and its end
@@ -230,7 +231,7 @@ class Connection(asyncio.Protocol):
             self._watchdog = None
         if self._resume and not self._resume.done():
             self._resume.set_exception(ConnectionResetError("the client went away"))
-            self._resume.exception()  # nobody may be waiting
+            self._resume.exception()  # there may be no waiter
         self._resume = None
         self._waiting.clear()
         self._release()
@@ -238,7 +239,7 @@ class Connection(asyncio.Protocol):
             self._ended()
         elif self._task:
             self._task.cancel()
-        if self._upgraded is not None:  # whoever took the connection over holds us, too
+        if self._upgraded is not None:  # the new owner of the connection refers to us, too
             self._upgraded, self._ended = _ignore, None
 
     def data_received(self, data: bytes) -> None:
@@ -278,7 +279,7 @@ class Connection(asyncio.Protocol):
                 self.server.pace.ask(self.flow, self._read_on)
 
     def _foreign_method(self, data: bytes) -> None:
-        """Read a request whose method the parser does not know, but which may be one: whoever serves it will say no."""
+        """Read a request whose method the parser does not know, but which may be one: its handler answers 405."""
         found = _METHOD.match(data) if self._whole is data and not self._method else None
         if found is None:
             return self._refuse(400, "Bad Request")
@@ -472,7 +473,7 @@ class Connection(asyncio.Protocol):
             self._close_with_refusal(*self._refused)
 
     def _go_on(self) -> None:
-        """The wish to leave HTTP was answered without leaving it: what came behind it is the next request."""
+        """The Upgrade request was refused: the bytes behind it are the next request."""
         data, self._after = self._after, None
         self.transport.resume_reading()
         if self._keep_alive and not self.server.draining:
@@ -481,7 +482,7 @@ class Connection(asyncio.Protocol):
                 self.data_received(data)
 
     def _limit_after(self) -> None:
-        """Whoever sends on and on before the wish is answered is not read for a while."""
+        """Stop reading from a client that sends too much before its Upgrade request is answered."""
         if self._after is not None and len(self._after) > MAX_HEADER_BYTES:
             self.transport.pause_reading()
 
@@ -724,7 +725,7 @@ class HTTPServer:
 
 
 def _ignore(_: bytes) -> None:
-    """Takes what nobody waits for."""
+    """Drops bytes without a receiver."""
 
 
 class _Refused(Exception):

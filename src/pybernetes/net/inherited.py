@@ -1,7 +1,7 @@
-"""Listening sockets that whoever started this process has made for it, as systemd hands them over (LISTEN_FDS).
+"""Listening sockets that the parent process made, as systemd hands them over (LISTEN_FDS).
 
 The cluster's supervisor does so where a component lives in a network of its own and is asked from outside of it: a
-socket belongs to the network it was made in, whoever accepts on it.
+socket belongs to the network it was made in, in whichever process it is accepted on.
 """
 
 from __future__ import annotations

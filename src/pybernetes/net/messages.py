@@ -46,17 +46,17 @@ class Request(msgspec.Struct, eq=False):
     repeated: dict[str, list[str]] | None = None
     """Headers that came more than once, each value by itself."""
     annotations: tuple[tuple[str, str], ...] = ()
-    """What the audit log is told of the credential."""
+    """The audit annotations of the credential."""
     audit: Any = None
     """What is recorded of it (`audit.recorder.Recorder`), where anything is."""
     audit_id: str = ""
-    """Set by whoever needs it before the answer is sent."""
+    """Set by a filter that needs it before the response is sent."""
     read: Any = None
     """The body, where it was read before its verb began."""
     user: Any = None
     info: Any = None
     initialized: Callable[[], None] | None = None
-    """To be called when a watch has told what there is."""
+    """To be called when a watch has sent its initial events."""
     traceparent: str = ""
     """The span that the client makes the request for, as the header has it."""
     extra_head: bytes = b""
@@ -71,7 +71,7 @@ class Request(msgspec.Struct, eq=False):
         return self.headers.get(name, "")
 
     def wanted_audit_id(self) -> str:
-        """What the client wants the request to be called; empty if it does not say."""
+        """The audit ID that the client asks for; empty if it does not."""
         return as_utf8(self.first("audit-id")) if "audit-id" in self.headers else ""
 
     def values(self, name: str) -> list[str]:
@@ -100,7 +100,7 @@ Refusal = Callable[[int, str], Response]
 
 
 def warning_headers(texts: list[str]) -> Headers:
-    """What is told to whoever sent a request that is served, though not without a doubt."""
+    """The `Warning` headers of a response."""
     return [("Warning", f'299 - "{_quoted(text)}"') for text in _fitting(texts)]
 
 

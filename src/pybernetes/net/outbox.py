@@ -1,7 +1,7 @@
 """Answers that become ready together, as those of one batch of writes do, leave together.
 
 To send one takes longer than to make it, most of it in the kernel, and a client that sleeps has to be woken up. Sent
-one by one between other work, each answer finds the processor's caches full of something else and the client asleep
+one by one between other work, each answer finds the processor's caches full of something else and the client sleeping
 again. Some at a time leave right behind each other, while the client is at work on the first of them: 4 % more writes a
 second on 32 connections. All at a time would leave it without work in the meantime.
 """

@@ -46,7 +46,7 @@ class Pace:
                 self._loop.call_soon(self._look_around)
 
     def _look_around(self) -> None:
-        """What has come in meanwhile is served before the next piece."""
+        """Serve ready sockets before the next piece."""
         self._loop.call_soon(self._round)
 
     def _round(self) -> None:

@@ -111,7 +111,7 @@ class _Channel:
         self._number = number
 
     async def put(self, data: bytes) -> None:
-        """What the client has sent; empty at the end. Waits for room, unless the port has ended."""
+        """Take the client's bytes; empty at the end. Waits for room, unless the port has ended."""
         if not self._stopped:
             await self._arrived.put(data)
 

@@ -3,7 +3,7 @@
 The fifth form lets a client close its stdin, which WebSocket itself cannot and SPDY can. So the client's channels
 become streams: the server behind us may be of any age.
 
-Once a client has been told that it may speak WebSocket, whatever fails is told on the error channel, as a Status.
+After the response to a WebSocket request, errors are reported on the error channel, as a Status.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ async def _served(
     options: StreamOptions,
     words: Callable[[BaseException], str],
 ) -> dict[str, Any] | None:
-    """How it ended; None if the client is not there to be told."""
+    """The final Status; None if the client has gone."""
     try:
         backend = await connect(target, words)
     except UpgradeFailed as error:  # upstream's translator is a client of the other server, and speaks as one
@@ -161,7 +161,7 @@ class _Translation:
         await asyncio.wait((ended,), timeout=_LINGER_TERMINAL if self._options.tty else _LINGER)
 
     async def _send(self, channel: int, stream: Stream) -> None:
-        """What the command writes; dropped when the client has gone, so that the command is not held up."""
+        """Send the command's output; dropped when the client has gone, so that the command is not held up."""
         gone = False
         while data := await stream.read():
             if not gone:
@@ -172,7 +172,7 @@ class _Translation:
                     gone = True
 
     async def _receive(self) -> None:
-        """What the client sends, until it ends."""
+        """Receive from the client, until it ends."""
         try:
             while (message := await self._websocket.receive()) is not None:
                 try:
@@ -205,7 +205,7 @@ class _Translation:
 
 
 def result_of(said: bytes, *, with_status: bool) -> dict[str, Any]:
-    """The Status that a client is told, from what the error stream carried."""
+    """The Status for the client, from the content of the error stream."""
     if not with_status:
         return failure(f"error executing remote command: {said.decode('utf-8', 'replace')}") if said else SUCCESS
     if not said:

@@ -37,7 +37,7 @@ class RemoteCommand:
     """The streams of one exec or attach. `close` when done."""
 
     async def read_stdin(self) -> bytes:
-        """What the client sends; empty at the end."""
+        """The bytes from the client; empty at the end."""
         raise NotImplementedError
 
     async def write(self, channel: int, data: bytes) -> None:

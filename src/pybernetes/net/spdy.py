@@ -1,7 +1,8 @@
 """SPDY/3.1 frames as bytes: pure. What Kubernetes uses of it, which is streams with headers, data, and their ends.
 
-Flow control is part of the protocol and not of this dialect: nobody in it sends or heeds windows (moby/spdystream does
-not), so that whoever counted them would wait for ever. A slow reader holds up the whole connection instead.
+Flow control is part of the protocol and not of this dialect: no implementation of it sends or heeds windows
+(moby/spdystream does not), so a sender that counted them would wait for ever. A slow reader holds up the whole
+connection.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _CODES = (
 
 
 def _dictionary() -> bytes:
-    """What headers are compressed with beforehand: words with their lengths, then text (SPDY/3, section 2.6.10.1)."""
+    """The dictionary for the compression of headers: words with their lengths, then text (SPDY/3, section 2.6.10.1)."""
     words = [word.replace("_", " ").encode() for word in _WORDS.split()]
     return b"".join(struct.pack("!I", len(word)) + word for word in words) + _CODES.encode()
 
@@ -47,7 +48,7 @@ DICTIONARY = _dictionary()
 
 
 class SPDYError(Exception):
-    """What arrived is no SPDY; the connection cannot go on."""
+    """The bytes are not SPDY; the connection cannot go on."""
 
 
 class Frame(NamedTuple):

@@ -1,7 +1,7 @@
 """Streams in one SPDY connection, from either side.
 
-`run` reads the connection until it ends and must be running for anything to happen. A stream that nobody reads holds
-up the others when too much of it waits: as everybody's in this dialect (`spdy` says why).
+`run` reads the connection until it ends and must be running for anything to happen. An unread stream holds up the
+others when too much of it waits: as everybody's in this dialect (`spdy` says why).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Stream:
         """Set when everything that came has been read, and nothing more will come."""
 
     async def read(self) -> bytes:
-        """What has arrived; empty at the end."""
+        """The bytes that have arrived; empty at the end."""
         while not self._pieces and not self._ended:
             self._waiter = asyncio.get_running_loop().create_future()
             try:
@@ -133,7 +133,7 @@ class Session:
     """All streams of a connection."""
 
     def __init__(self, duplex: Duplex, *, server: bool, accept: Callable[[Stream], bool] = _refuse) -> None:
-        """`accept` is told of each stream that the other side opens, and says whether it may."""
+        """`accept` is called for each stream that the other side opens, and returns whether it may."""
         self.duplex = duplex
         self._accept = accept
         self._decoder = spdy.Decoder()
@@ -178,7 +178,7 @@ class Session:
         self.duplex.write(spdy.goaway(self._newest))
         for stream in list(self._streams.values()):
             stream.end(reset=True)
-        self._accept = _refuse  # whoever accepts streams refers to us
+        self._accept = _refuse  # the acceptor refers to us
         self.taken()
         self.duplex.close()
 
@@ -230,7 +230,7 @@ class Session:
             if spdy.number(frame) % 2 != self._next % 2:
                 self.duplex.write(spdy.ping(spdy.number(frame)))
         elif frame.kind == spdy.HEADERS:
-            self._headers.unpack(frame.payload[4:])  # nobody uses them; but what follows is packed with them in mind
+            self._headers.unpack(frame.payload[4:])  # unused, but the compression of later headers depends on them
 
     def _opened(self, frame: spdy.Frame) -> None:
         number = spdy.number(frame)

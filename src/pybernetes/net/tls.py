@@ -2,7 +2,7 @@
 
 A context cannot be told to forget a certificate or an authority, so a new one is made from the files when they have
 changed, and put in place of the old one while a client says hello (`sni_callback` is called for every handshake, also
-for one that names no host). Connections that are there stay as they are. What cannot be read is told and the old kept.
+for one that names no host). Existing connections stay as they are. An unreadable file is logged and the old one kept.
 
 A client that names no host gets the certificate for the address it has come to, if one was given for that.
 """
@@ -187,7 +187,7 @@ class ServingTLS:
             context.sni_callback = partial(self._hello, address=address)
 
     def at(self, address: str) -> Context:
-        """What to greet those with who have come to an address of ours."""
+        """The context for clients that connected to this address."""
         return self._by_address.get(_canonical(address), self.context) if self._by_address else self.context
 
     def refresh(self) -> None:

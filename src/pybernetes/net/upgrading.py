@@ -1,7 +1,7 @@
 """A client that wants to leave HTTP, and the server behind us that it wants to talk to.
 
-The request is passed on as it came, but for credentials, which are ours to judge and nobody else's to see. If that
-server agrees, its answer goes back and the two connections are joined; if not, its refusal does.
+The request is passed on as it came, but for credentials, which are for this server alone. If that server agrees, its
+answer goes back and the two connections are joined; if not, its refusal does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from .duplex import CONNECT_TIMEOUT, Dialed, Head, Upgraded, dial, join, request_head
 from .messages import Request, Response
 
-ANSWER_TIMEOUT = 30.0  # seconds for the other server to answer the wish
+ANSWER_TIMEOUT = 30.0  # seconds for the other server to answer the Upgrade request
 MOST_REFUSAL = 1 << 20  # bytes of a refusal's body that are passed on
 CREDENTIALS = ("authorization", "impersonate-", "x-remote-")
 _ENDS_HERE = frozenset(("connection", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "date"))
@@ -45,7 +45,7 @@ class UpgradeFailed(Exception):
 
 
 async def pass_on(request: Request, target: Target, words: Callable[[BaseException], str] = str) -> Response | None:
-    """Pass on a wish to leave HTTP, and join the connections: returns when they have ended. Raises UpgradeFailed.
+    """Pass on an Upgrade request, and join the connections: returns when they have ended. Raises UpgradeFailed.
 
     `words` tells why a server cannot be reached.
     """
@@ -76,7 +76,7 @@ async def connect(target: Target, words: Callable[[BaseException], str] = str) -
 
 
 async def ask(backend: Dialed, message: bytes, words: Callable[[BaseException], str] = str) -> Head:
-    """Send the wish; the head of the answer, which is an agreement or a refusal. Raises UpgradeFailed."""
+    """Send the request; the head of the response, which is 101 or a refusal. Raises UpgradeFailed."""
     try:
         async with asyncio.timeout(ANSWER_TIMEOUT):
             head = await backend.request(message)
@@ -101,7 +101,7 @@ async def refusal(backend: Dialed, head: Head) -> Response:
 
 
 def spdy_request(request: Request, target: Target, protocols: Iterable[str]) -> bytes:
-    """What asks the other server for SPDY where the client asks us for WebSocket."""
+    """The request for SPDY to the other server where the client asks us for WebSocket."""
     gone = ("connection", "upgrade", "content-length", "x-stream-protocol-version")
     lines = headers_of(request, (*gone, *(name for name in request.headers if name.startswith("sec-websocket-"))))
     lines += [("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1"), ("Content-Length", "0")]

@@ -1,7 +1,7 @@
 """Files that may be replaced while the server runs: certificates, authorities, configurations.
 
 Nothing waits for a change. Who uses what was read of a file asks `changed` first, which looks at the files at most once
-a second: a new certificate is used by the next connection, and a server that nobody talks to does nothing.
+a second: a new certificate is used by the next connection, and an idle server does nothing.
 """
 
 from __future__ import annotations

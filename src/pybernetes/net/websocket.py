@@ -22,7 +22,7 @@ _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 class Opcode(enum.IntEnum):
-    """What a frame is."""
+    """The type of a frame."""
 
     CONTINUATION = 0
     TEXT = 1
@@ -33,7 +33,7 @@ class Opcode(enum.IntEnum):
 
 
 class ProtocolError(Exception):
-    """The other side does not keep to the protocol; `code` is what it is told when the connection is closed."""
+    """The other side violates the protocol; `code` is sent to it when the connection is closed."""
 
     def __init__(self, message: str, code: int = 1002) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class HandshakeError(Exception):
         self.headers = headers or []
 
     def answer(self) -> Response:
-        """What the client is told: why, unless it is only the protocol."""
+        """The response to the client: with the reason, unless it is only the protocol."""
         return Response(str(self).encode() if self.status == 400 else b"", self.status, "", self.headers)
 
 
@@ -103,7 +103,7 @@ def answer(key: str, protocol: str) -> bytes:
 
 
 def accept_key(key: str) -> str:
-    """What shows that a server has understood the key."""
+    """The `Sec-WebSocket-Accept` for a key."""
     return base64.b64encode(hashlib.sha1(key.encode("latin-1") + _GUID).digest()).decode()
 
 

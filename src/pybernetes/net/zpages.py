@@ -1,7 +1,7 @@
 """`/flagz` and `/statusz` of any component: how it was started, and since when it runs.
 
 Text for people, unless a client asks for the kind: `Accept: application/json;as=Statusz;v=v1beta1;g=config.k8s.io`.
-The sign between a name and its value changes, as upstream's does, so that nobody takes the text for a format.
+The separator between a name and its value changes, as upstream's does, so that no program parses the text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a store promises.
+"""The interface of stores.
 
 A store maps keys (`/registry/pods/default/web`) to bytes and numbers every change with one revision counter for the
 whole store, as etcd does. The promises, in order of importance:
@@ -153,7 +153,7 @@ class Store(Protocol):
     def watch(self, prefix: str, *, after: int, receive: Receive | None = None) -> Watch:
         """All changes under `prefix` with a revision greater than `after`, then those to come.
 
-        A store in this process gives changes to `receive`, if there is one, before their writer is told, whenever the
+        A store in this process passes changes to `receive`, if there is one, before the write returns, whenever the
         reader has taken all earlier ones and waits; if it raises, they are read again, as all that it was not given.
         """
         ...

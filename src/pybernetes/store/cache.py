@@ -2,14 +2,14 @@
 
 One task follows the store's watch and applies each batch; so every partition is complete up to `Cache.revision`.
 Reads never touch the disk. A write returns to its caller only after the cache has seen it (`wait_for`), so that
-whoever wrote a thing can read it.
+the writer of an object can read it.
 
 The cache follows the whole store, not only its own keys: only then does it learn of every revision, and `consistent`
-waits for the latest one, whoever else keeps things in the same etcd.
+waits for the latest one, even if other programs keep keys in the same etcd.
 
-An object that nobody can read, because the key it was encrypted with is not there, is `sealed`: it is known by its
-name, and what is said about it is left to who asks. A resource that has one has no watchers, as they would not see it
-all. What is `essential` must be read, all of it: with one such object sealed there is no cache.
+An object that cannot be decrypted, because its key is missing, is `sealed`: it is known by its name, and what is said
+about it is left to who asks. A resource that has one has no watchers, as they would not see it all. What is `essential`
+must be read, all of it: with one such object sealed there is no cache.
 
 Bytes under a key of ours that are no object (somebody else wrote them to a shared etcd) are set aside as `foreign`: a
 GET of that name says so, lists and watches go on without it.
@@ -73,7 +73,7 @@ class Partition:
         self.prefix = prefix
         self.items: dict[str, Item] = {}
         self.sealed: dict[str, str] = {}
-        """Keys of objects that nobody can read, and why."""
+        """Keys of objects that cannot be decrypted, and why."""
         self.foreign: dict[str, str] = {}
         """Keys whose bytes are no object, and why."""
         self._sorted: list[str] = []  # sorted, but for what `_fresh` and `_gone` say
@@ -85,7 +85,7 @@ class Partition:
         self.changed = 0
         self.watchers: dict[Watcher[Any], None] = {}
         self.followers: list[Callable[[Change | None], None]] = []
-        """Parts of this process that are told of every change, before any watcher; None = everything is new."""
+        """Callbacks for every change, before any watcher; None = everything is new."""
         self.closed = False
 
     def load(self, contents: Contents, revision: int) -> None:
@@ -100,7 +100,7 @@ class Partition:
         self._notify(None)
 
     def seal(self, key: str, why: str, revision: int) -> None:
-        """An object has come that nobody can read; those who watch are told to look anew."""
+        """An object has come that cannot be decrypted; the watches end, so that clients list again."""
         items = [item for item in self.items.values() if item.key != key]
         self.load(Contents(items, {**self.sealed, key: why}, self.foreign), revision)
         for watcher in self.watchers:
@@ -167,7 +167,7 @@ class Partition:
     def keys(self) -> list[str]:
         """The keys of all objects, sorted. Sorted when somebody asks: keeping order would cost every write O(n)."""
         if self._gone:
-            # Whoever was deleted and made again is in both lists, so the fresh ones are told apart first.
+            # An object that was deleted and created again is in both lists, so the fresh ones are separated first.
             self._sorted = [key for key in dict.fromkeys(self._sorted + self._fresh) if key in self.items]
             self._fresh, self._gone = [], 0
             self._sorted.sort()
@@ -200,7 +200,7 @@ class Partition:
 
 
 class Contents(msgspec.Struct, gc=False):
-    """What was read of one resource: objects, and keys that hold none that can be used, with the reasons."""
+    """The objects read of one resource, and the keys of unusable ones, with the reasons."""
 
     items: list[Item]
     sealed: dict[str, str]
@@ -217,7 +217,7 @@ class Foreign(StoreUnavailable):
 
 
 class Sealed(StoreUnavailable):
-    """An object is encrypted, and nobody can read it; in upstream's words."""
+    """An object is encrypted with a missing key; upstream's wording."""
 
     def __init__(self, key: str, why: str) -> None:
         super().__init__(f'unable to transform key "{key}": {why}')
@@ -259,7 +259,7 @@ class Cache:
         await self.end_watchers()
 
     def check(self) -> str:
-        """What keeps the cache from following the store, or no text: for a health check."""
+        """The reason why the cache does not follow the store, or an empty text: for a health check."""
         return self._tasks.check() or self._away
 
     def age(self, now: float) -> None:
@@ -315,7 +315,7 @@ class Cache:
             return partition
 
     async def unseal(self, partition: Partition) -> None:
-        """Try again to read what nobody could: the key may have come back. Raises StoreUnavailable."""
+        """Try again to decrypt sealed objects: the key may have come back. Raises StoreUnavailable."""
         entries = [entry for key in list(partition.sealed) if (entry := await self.store.get(key)) is not None]
         # What has changed while these were read is not sealed any more, or is brought by the watch.
         read = _sorted_out([e for e in entries if e.key in partition.sealed and e.revision <= self.revision])
@@ -324,7 +324,7 @@ class Cache:
             partition.load(Contents(items, read.sealed, {**partition.foreign, **read.foreign}), self.revision)
 
     def remove_partition(self, prefix: str) -> None:
-        """Forget a resource; its watchers are told that no more will come."""
+        """Forget a resource; its watches end."""
         partition = self.partitions.pop(prefix, None)
         if partition is not None:
             partition.closed = True
@@ -513,7 +513,7 @@ def _check(key: str, value: bytes) -> None:
 
 
 def _sorted_out(entries: list[Entry]) -> Contents:
-    """What can be used, and what cannot with the reasons."""
+    """Split entries into usable objects and unusable ones with the reasons."""
     contents = Contents([], {}, {})
     for entry in entries:
         try:

@@ -176,7 +176,7 @@ class EtcdStore:
             raise StoreUnavailable(f"etcd: {refused.details}") from refused
 
     async def _compacted(self) -> int:
-        """The compaction's revision, which only a watch from before it is told."""
+        """The compaction's revision, which etcd reports only to a watch from before it."""
         watch = EtcdWatch(self._client, "\0", 0, set())
         try:
             async for _ in watch:

@@ -2,7 +2,7 @@
 
 One member is used until it fails, then the next. What a failed call means depends on what it was:
 - A read is repeated, on another member if there is one, for `patience` seconds.
-- A write is sent only over a connection that is up. If it then fails, nobody knows whether etcd applied it, so it is
+- A write is sent only over a connection that is up. If it then fails, it is unknown whether etcd applied it, so it is
   not repeated (a repetition could, for instance, create anew what someone has deleted meanwhile) but reported as
   `StoreUnavailable`. While no connection is up, a write waits for one, `patience` seconds at most.
 """

@@ -34,7 +34,7 @@ class Feed:
     def publish(self, events: list[Event] | None, revision: int) -> None:
         """Deliver `events`, which are all changes after the last published revision up to `revision`.
 
-        None: nobody watched when the store could have made them; whoever watches by now finds them in the history.
+        None: no watch was open when the store could have made them; a later watch finds them in the history.
         """
         self.revision = revision
         for watch in self.watches:

@@ -9,7 +9,7 @@ How much that is, is noted in the same transaction; so whatever moment the power
 behind that mark, and each of them names the one before it:
 
 - Records are written one after another, each when the one before it is on disk. So one that is torn was the last, and
-  nobody was told of it. Where one is missing in the middle, the disk has lost something, and the file is refused.
+  it was never acknowledged. Where one is missing in the middle, the disk has lost something, and the file is refused.
 - What an earlier turn left behind the last record is before the mark.
 - The checksum begins with the database's identity: a log that lies beside another database is not read.
 - Files are laid out with zeros and not shortened: overwriting blocks that exist costs the disk less than growing a file
@@ -56,7 +56,7 @@ class Log:
         self._turn = 0
         self._last = 0
         self.descriptor = -1
-        """Names the file being written, whichever that is; to be synced by whoever appends."""
+        """The descriptor of the file being written, to be synced after an append."""
 
     @property
     def size(self) -> int:
@@ -66,8 +66,7 @@ class Log:
     def read(self, folded: int, sync: Callable[[int], None] = os.fdatasync) -> list[Row]:
         """The rows behind revision `folded`, which is what the database holds, made durable by `sync`. Raises Damaged.
 
-        What is appended goes on behind them. Whoever wrote them last may have died before its own sync, and they are
-        shown from now on.
+        New records go on behind them. Their writer may have died before its own sync, and they are shown from now on.
         """
         records = [(after, which, end, rows) for which in (0, 1) for after, end, rows in self._records(which)]
         found: list[Row] = []
@@ -88,12 +87,12 @@ class Log:
         return found
 
     def open(self) -> None:
-        """Make the file that is written now; whoever calls syncs the folder."""
+        """Make the file that is written now; the caller syncs the folder."""
         self._lay_out(self._turn)
         self.descriptor = os.dup(self._files[self._turn])
 
     def lay_out(self) -> None:
-        """Make the file that is written next, if it can begin anew; whoever calls syncs the folder."""
+        """Make the file that is written next, if it can begin anew; the caller syncs the folder."""
         other = 1 - self._turn
         if not self._sizes[other]:
             self._lay_out(other)
@@ -106,7 +105,7 @@ class Log:
         if size > LIMIT and not self._sizes[which]:
             os.ftruncate(file, FILL)
         elif size < FILL:
-            with contextlib.suppress(OSError):  # A full disk is told when something is to be written.
+            with contextlib.suppress(OSError):  # A full disk is reported by the next append.
                 if os.pwrite(file, bytes(FILL - size), size) < FILL - size:
                     os.ftruncate(file, size)  # What room there is others need more.
                 os.fdatasync(file)

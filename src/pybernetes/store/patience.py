@@ -5,10 +5,10 @@ lone write pays for it: its client then waits for two more rounds of the loop, i
 served first. So the loop waits for a lone write, `sqlite.WAIT`
 seconds at most; where the disk was slower than that, it does not wait for the next ones, twice as many each time.
 
-A write is alone if nobody else is about to write, or if others who are have not written for a while (they may only say
+A write is alone if no other write is about to come, or if the others have not written for a while (they may only say
 what they would write); but never right behind another. So who writes one after another on one connection is alone,
 those who write on many connections are not, and gather: few large batches cost less than many small ones. And where
-one write follows another while the server has no moment of rest, nobody is waited for: it has better to do.
+one write follows another while the server has no moment of rest, no write is waited for: it has better to do.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Writes are decided and numbered on the event loop, against an index in memory (k
 batch before them is durable; then one record of a log takes all of them (`log`), one `fdatasync` beside the loop
 (`syncing`) makes them durable, and all are acknowledged together. The loop waits a moment for a write that comes alone
 (`patience`): if the disk is quick it is acknowledged at once. Now and then a thread copies what the log holds into the
-database; until then it is kept in memory as well, so that nobody reads the log. Why that is safe is written in
+database; until then it is kept in memory as well, so that reads need no log. Why that is safe is written in
 `sqlite_file`.
 
 A write to a key on which another write is not yet durable waits for that one's outcome before it is decided, so it is
@@ -135,7 +135,7 @@ class SQLiteStore:
         self._assigned = 1
         """The last revision given to a write."""
         self._durable = 1
-        """The last acknowledged revision. Rows above it may be in the log, but nobody is shown them."""
+        """The last acknowledged revision. Rows above it may be in the log, but are not visible."""
         self._fresh: dict[int, Row] = {}
         """What is durable and not known to be in the database, in the order of revisions."""
         self._folded = 1
@@ -153,9 +153,9 @@ class SQLiteStore:
         self._refused: int | None = None
         """The size of the largest value of the last batch, if that batch failed."""
         self._writer = asyncio.Lock()
-        """Held by whoever writes to the log."""
+        """Held while writing to the log."""
         self._upkeep = asyncio.Lock()
-        """Held by whoever uses the upkeep thread; taken before `_writer`, so that no writer waits for that thread."""
+        """Held while using the upkeep thread; taken before `_writer`, so that no writer waits for that thread."""
         self._flusher: asyncio.Task[None] | None = None
         self._folder: asyncio.Task[None] | None = None
         self._gathering: asyncio.Future[None] | None = None
@@ -267,7 +267,7 @@ class SQLiteStore:
         return [row for row in self._fresh.values() if after < row[0] <= upto and row[1].startswith(prefix)]
 
     def _view(self, prefix: str, index: list[tuple[str, int]], recent: list[Row], at: int, folded: int) -> _View:
-        """What was there at a revision, from what is there now: in the reading thread, because it may be much.
+        """The state at a revision, from the present state: in the reading thread, because it may be much.
 
         What changed since then are `recent` changes, and those up to `folded` in the database.
         """
@@ -281,7 +281,7 @@ class SQLiteStore:
         return [key for key, _ in index], [revision for _, revision in index]
 
     def _keep_view(self, prefix: str, at: int, view: _View) -> None:
-        """Whoever takes a collection page by page asks for the same view again."""
+        """A client that reads page by page asks for the same view again."""
         self._views.pop((prefix, at), None)
         self._views[prefix, at] = view
         if len(self._views) > VIEWS:
@@ -534,7 +534,7 @@ class SQLiteStore:
         self._fold_later()
 
     def _break(self, error: BaseException) -> None:
-        """After a failed sync nobody knows what the disk holds: nothing is written until a restart finds out."""
+        """After a failed sync the disk's content is unknown: nothing is written until a restart."""
         log.error("the store takes no more writes: %s", error)
         self._broken = f"no writes until a restart, because a sync failed: {error}"
 

@@ -102,7 +102,7 @@ class SyncFailed(StoreUnavailable):
 
 
 class Contents(msgspec.Struct):
-    """What the store keeps in memory of a file."""
+    """The parts of a file that the store keeps in memory."""
 
     revisions: dict[str, int] = {}
     expires: list[tuple[float, str, int]] = []
@@ -152,7 +152,7 @@ class SQLiteFile:
 
     @property
     def log(self) -> int:
-        """The descriptor of the log, to be synced by whoever appends."""
+        """The descriptor of the log, to be synced after an append."""
         assert self._log is not None
         return self._log.descriptor
 
@@ -328,7 +328,7 @@ class SQLiteFile:
             raise StoreUnavailable(f"{self.path} is in use by another process") from None
 
     def _load(self) -> Contents:
-        """What the database holds."""
+        """Load the database."""
         with open(self.path, "rb") as file:
             begin = file.read(16)
             if not begin:

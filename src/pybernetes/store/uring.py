@@ -24,7 +24,11 @@ _SINGLE_MMAP = 1  # a feature: both rings in one mapping (since 5.4)
 _FSYNC, _DATASYNC = 3, 1
 _REQUEST = "<BBHiQQIIQ"  # opcode, flags, priority, file, offset, address, length, what to do, our name for it
 _REQUEST_SIZE, _ANSWER_SIZE = 64, 16
-_PARAMETERS_SIZE, _SUBMISSION, _COMPLETION = 120, 40, 80  # of struct io_uring_params, and where the rings are told
+_PARAMETERS_SIZE, _SUBMISSION, _COMPLETION = (
+    120,
+    40,
+    80,
+)  # of struct io_uring_params, and the offsets of the rings in it
 
 
 class Uring:

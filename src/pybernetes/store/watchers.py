@@ -1,8 +1,8 @@
-"""What one watch request collects of the changes of a resource, between the store and its client.
+"""A watch request's buffer of changes, between the store and its client.
 
 The replication task offers every change to every watcher of the resource. There it is only selected: encoding is the
 work of the request's own task, when it takes what has gathered, so that a slow or failing encoder costs its own client
-and nobody else. A selection that raises ends this watcher, with the error, and no other.
+and no other. A selection that raises ends this watcher, with the error, and no other.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Watcher(Generic[T]):
             self._waiter.set_result(None)
 
     async def take(self) -> list[T]:
-        """What has gathered; waits until there is something, or until `wake` is called."""
+        """The buffered changes; waits until there are some, or until `wake` is called."""
         loop = asyncio.get_running_loop()
         if not self._woken and not self.closed:
             self._waiter = loop.create_future()

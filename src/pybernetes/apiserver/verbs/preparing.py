@@ -60,7 +60,9 @@ def prepared(store: ResourceStore, request: Request, validation: str, context: C
     store.strategy.default(obj)
     if obj.metadata is None:
         obj.metadata = ObjectMeta()
-    obj.metadata.deletion_timestamp = obj.metadata.deletion_grace_period_seconds = None # dropped fields have no manager
+    obj.metadata.deletion_timestamp = obj.metadata.deletion_grace_period_seconds = (
+        None  # dropped fields have no manager
+    )
     track(store, obj, None, context)
     if len(json) <= LONGEST and not repeated:
         _remember(store, key, obj, context.warnings[before:])

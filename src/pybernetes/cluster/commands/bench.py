@@ -1,6 +1,6 @@
 """`pyb bench NAME`: runs bench/NAME.py of the checkout, whose `main(argv) -> int` does the rest.
 
-One that is told to end (TERM) takes down what it has started, as one that is interrupted does.
+On TERM the command takes down what it has started, as after an interrupt.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def settings(arguments: argparse.Namespace) -> Config:
 
 
 def unavailable(server: str) -> str:
-    """What to say of a server that does not serve these paths."""
+    """The error for a server that does not serve these paths."""
     return f"{server} takes no such requests: start its API server with --enable-test-endpoints"
 
 

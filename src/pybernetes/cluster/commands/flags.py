@@ -1,4 +1,4 @@
-"""What the commands have in common: the flags by which they name a cluster, and usage errors in plain words."""
+"""Shared by the commands: the flags that name a cluster, and usage errors in plain words."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def add(result: argparse.ArgumentParser, *, again: bool = False) -> None:
 
 
 def command(words: str, name: str) -> str:
-    """What to type for a command on a cluster: `./pyb down --name NAME`, without --name for the default one."""
+    """The command line for a command on a cluster: `./pyb down --name NAME`, without --name for the default one."""
     return f"`{program()} {words}{'' if name == DEFAULT_NAME else f' --name {name}'}`"
 
 

@@ -81,7 +81,7 @@ def wanted(project: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def digest(project: Mapping[str, Any]) -> str:
-    """What the files were made for: other parts of pyproject.toml may change without a new lock."""
+    """A digest of the requirements: other parts of pyproject.toml may change without a new lock."""
     asked = [sorted(each) for each in wanted(project)]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 

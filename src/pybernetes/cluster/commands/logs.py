@@ -72,7 +72,7 @@ class _Log:
         self._rest = b""
 
     def show(self, tail: int | None, follow: bool) -> None:
-        """What is there: its last lines, or everything. A line that is just being written waits if more is to come."""
+        """Show the last lines, or everything. An incomplete line waits if more is to come."""
         lines = deque(self._file, maxlen=tail) if tail is not None else self._file
         for line in lines:
             if follow and not line.endswith(b"\n"):
@@ -82,7 +82,7 @@ class _Log:
         sys.stdout.flush()
 
     def show_more(self) -> None:
-        """What was written since; a log that was emptied (by its rotation) or replaced begins anew."""
+        """Show what was written since; a log that was emptied (by its rotation) or replaced begins anew."""
         try:
             there = self._path.stat()
         except FileNotFoundError:

@@ -302,7 +302,7 @@ def _broken_off(number: int, _: object) -> None:
 
 
 def _undisturbed() -> None:
-    """What was begun is undone to the end, also for who is impatient."""
+    """Ignore further signals, so that the clean-up completes."""
     for number in _ENDING:
         signal.signal(number, signal.SIG_IGN)
 

@@ -99,7 +99,7 @@ async def _connection(client: Client, namespace: str, pod: str, target: str, pro
 async def _targets(
     client: Client, namespace: str, source: Pod, target: str, protocol: str
 ) -> tuple[list[Report], list[tuple[str, int]]]:
-    """What is known of the target, and the addresses and ports behind it."""
+    """Reports on the target, and the addresses and ports behind it."""
     from pybernetes.api.core.v1 import Pod, Service
 
     name, port = _split(target)

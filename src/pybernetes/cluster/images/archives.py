@@ -204,7 +204,7 @@ class _Documents:
         self._tar.close()
 
     def read(self, name: str) -> Any:
-        """What one says; None if there is none."""
+        """Read a member; None if it does not exist."""
         if name not in self._members:
             return None
         with _file(self._tar, self._members[name]) as file:

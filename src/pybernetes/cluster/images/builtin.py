@@ -20,7 +20,7 @@ WGET = Path(__file__).with_name("wget.sh")
 
 
 def pause_image() -> oci.Image:
-    """The pause program alone, as the user nobody of a distroless image."""
+    """The pause program alone, as the user `nobody` of a distroless image."""
     return oci.Image(
         names=[PAUSE],
         entries=[oci.file("pause", pause.program(oci.this_architecture()), 0o755)],

@@ -125,7 +125,7 @@ def library_cache() -> dict[str, str]:
 
 
 def base() -> list[oci.Entry]:
-    """What every image has: the folders, the links of a merged /usr, and the names of the system's users."""
+    """The entries of every image: the folders, the links of a merged /usr, and the names of the system's users."""
     links = [oci.link(name, f"usr/{name}") for name in MERGED if os.path.islink(f"/{name}")]
     return [
         *(oci.folder(path) for path in FOLDERS),

@@ -15,7 +15,7 @@ _DT_NEEDED, _DT_STRTAB, _DT_RPATH, _DT_RUNPATH = 1, 5, 15, 29
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a file asks its loader for; `folders` are those it wants to be looked into first, `$ORIGIN` filled in."""
+    """The libraries of a file; `folders` are those it wants to be searched first, `$ORIGIN` filled in."""
 
     interpreter: str | None
     libraries: tuple[str, ...]
@@ -23,7 +23,7 @@ class Needs:
 
 
 def needs(path: Path) -> Needs | None:
-    """What an ELF file of 64 bits, little endian, needs; None for any other file, also for a damaged one."""
+    """Read the needs of an ELF file of 64 bits, little endian; None for any other file, also for a damaged one."""
     with open(path, "rb") as file:
         if file.read(6) != b"\x7fELF\x02\x01":
             return None

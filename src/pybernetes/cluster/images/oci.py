@@ -47,7 +47,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What to write: the paths of its one layer, and how a container of it starts."""
+    """An image to write: the paths of its one layer, and how a container of it starts."""
 
     names: Sequence[str]
     entries: Sequence[Entry]

@@ -71,7 +71,7 @@ RECIPES = {
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """What dpkg knows of an installed package."""
+    """An installed package, as dpkg knows it."""
 
     name: str
     version: str
@@ -208,7 +208,7 @@ def _configuration(packages: Iterable[Package], collected: Collected) -> list[st
 
 
 def _unit_command(name: str) -> list[str]:
-    """What systemd would start for the package, if it just starts it: no variables, no daemon in the background."""
+    """The command of the package's systemd unit, if it is simple: no variables, no daemon in the background."""
     for path in _dpkg("-L", name).splitlines():
         if path.endswith((f"/{name}.service", f"/{name.removesuffix('-server')}.service")) and os.path.exists(path):
             return unit_command(Path(path).read_text())

@@ -23,7 +23,7 @@ def file_name(name: str) -> str:
 
 
 def forget_unfinished(layout: Layout) -> None:
-    """Takes away what commands left that were killed, and the beginnings of pulls that nobody went on with.
+    """Takes away what commands left that were killed, and abandoned partial pulls.
 
     For who has the cluster's lock. Builds have not, but their files end with the number of a process that runs.
     """

@@ -92,7 +92,8 @@ def _copy(archive: Path, target: Path) -> int:
 
 
 def docker_login(registry: str, config: Path | None = None) -> Any:
-    """What `docker login` left for a registry: `auths` in its config.json; None without. Helpers are not asked."""
+    """The credentials of `docker login` for a registry: `auths` in its config.json; None without. Helpers are not
+    asked."""
     from pybernetes.cri.embedded.images.registry import Credentials
 
     path = config or Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker") / "config.json"

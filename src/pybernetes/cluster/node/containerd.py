@@ -26,7 +26,7 @@ ANSWERS_WITHIN = 1.0
 
 
 def missing() -> str | None:
-    """What this machine lacks for nodes with containerd, None if nothing."""
+    """The missing requirement for nodes with containerd, None if there is none."""
     if find("containerd") is None or find("ctr") is None:
         return "containerd is not installed"
     if not runtimes():

@@ -21,7 +21,8 @@ def command(
     root: bool = True,
     plain_address: str = "",
 ) -> list[str]:
-    """What a node runs. Images and containers are on the cluster's disk, the rest goes with the node's power.
+    """The command line of a node's runtime. Images and containers are on the cluster's disk, the rest goes with the
+    node's power.
 
     Without `root` there are no cgroups; without namespaces either all pods have the machine's `plain_address`.
     """

@@ -22,7 +22,7 @@ def make(network: Network, *, dual: bool = False) -> None:
     with Netlink() as host:
         host.delete(bridge)
         host.add_bridge(bridge, mac(network.gateway))
-        # A sender that is told of a shorter way by the host would forget it again and again.
+        # Redirects would only add routes that senders forget again and again.
         sysctl(f"net/ipv4/conf/{bridge}/send_redirects", "0")
         host.up(bridge)
         host.add_address(bridge, f"{network.gateway}/24")

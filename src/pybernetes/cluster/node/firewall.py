@@ -18,7 +18,7 @@ CHAINS = ("DOCKER-USER", "FORWARD")
 
 
 def open_for(network: Network) -> None:
-    """Lets packets from and to the network pass, in the first chain that has to be told."""
+    """Lets packets from and to the network pass, in the first chain that drops them."""
     for chain in CHAINS:
         if _drops(chain):
             for rule in _rules(network):

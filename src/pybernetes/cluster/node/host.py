@@ -1,4 +1,4 @@
-"""What clusters with nodes change on the host and share, and who gives it back.
+"""Changes of the host that clusters with nodes share, and their removal.
 
     the network of each cluster; net.ipv4.ip_forward; the empty folders that nodes mount their own over
 
@@ -113,7 +113,7 @@ def _with_parents(folders: list[str]) -> list[str]:
 
 @contextlib.contextmanager
 def _state() -> Iterator[State]:
-    """The state, while nobody else may change it. The folder goes when it is empty."""
+    """The state, under an exclusive lock. The folder goes when it is empty."""
     while True:
         STATE.parent.mkdir(mode=0o700, exist_ok=True)
         # The lock is on the folder: the file in it is replaced by each change.

@@ -52,7 +52,7 @@ BRIDGE_SYSCTLS = {"net/bridge/bridge-nf-call-iptables": "1", "net/bridge/bridge-
 
 
 def main(argv: list[str]) -> int:
-    """Runs a node until it is told to end, or its init process dies."""
+    """Runs a node until it is terminated, or its init process dies."""
     machine = Machine.read(argv[0])
     if machine.isolation == "none":
         return plain.run(machine)
@@ -107,7 +107,7 @@ def _wait(init: int, machine: Machine) -> int:
 def _init(machine: Machine, found: list[cgroups.Hierarchy], parent: int) -> int:
     syscalls.signal_at_parents_death(signal.SIGKILL)
     if _ended(parent):
-        return 1  # before the kernel was told what to do then
+        return 1  # it died before prctl set the death signal
     os.close(parent)
     _mount(machine, found)
     os.environ["PATH"] = PATH
@@ -176,7 +176,7 @@ def _mount(machine: Machine, found: list[cgroups.Hierarchy]) -> None:
 
 
 def _mounts_below_sys() -> list[tuple[str, str]]:
-    """What the host has mounted below /sys and a node needs again: targets and kinds."""
+    """The host's mounts below /sys that a node needs again: targets and kinds."""
     kinds = ("securityfs", "bpf", "fusectl", "configfs", "debugfs", "tracefs")
     with open("/proc/self/mounts") as file:
         fields = [line.split(" ") for line in file]

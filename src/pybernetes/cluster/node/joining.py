@@ -105,11 +105,12 @@ class Nodes:
         ]
 
     def provide_images(self) -> None:
-        """What every node has of images; there before a node needs them if it is done when they have been started."""
+        """Make the built-in images of every node; done before a node needs them if it is done when they have been
+        started."""
         store.ensure_builtin(self.layout)
 
     def finish(self) -> str | None:
-        """What can wait until the API server is there; answers what the user should know."""
+        """The steps that wait for the API server; returns a message for the user."""
         assert self._admin is not None
         objects.create(self._admin, self.runtime)
         self.annotate()

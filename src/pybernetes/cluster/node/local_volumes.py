@@ -1,4 +1,4 @@
-"""What local volumes need in the API: the default StorageClass, the CSIDriver, the driver's rights."""
+"""The API objects of local volumes: the default StorageClass, the CSIDriver, the driver's rights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a node of some namespaces: `machine.json`, written by `up` and read by the node's init process."""
+"""The file `machine.json`, written by `up` and read by the node's init process: its namespaces and programs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Machine:
 
     @classmethod
     def read(cls, path: str) -> Machine:
-        """What `write` wrote."""
+        """Read the file that `write` wrote."""
         with open(path) as file:
             content = json.load(file)
         programs = [Program(**each) for each in content.pop("programs")]

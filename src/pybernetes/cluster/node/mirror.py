@@ -57,7 +57,7 @@ class Blob(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What an archive holds."""
+    """The content of an archive."""
 
     names: dict[str, str]
     """The digest of the manifest of each name."""
@@ -111,7 +111,7 @@ class Images:
 
 
 def contents(path: Path) -> Contents:
-    """What is in an archive, OCI's or docker's. Raises what tarfile does, and ValueError and its like for bad JSON."""
+    """Read an archive, OCI's or docker's. Raises what tarfile does, and ValueError and its like for bad JSON."""
     with tarfile.open(path, "r:") as tar:
         members = {member.name.removeprefix("./"): member for member in tar if member.isreg()}
         if "index.json" in members:
@@ -172,10 +172,10 @@ def _open(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 class Mirror:
-    """Serves the images of a folder: each request by a child process, so that a slow client holds up nobody.
+    """Serves the images of a folder: each request by a child process, so that a slow client does not block others.
 
     (Not by threads: a process that has begun a PID namespace for its children cannot have any.) The children are in the
-    node's PID namespace, whose init process cannot end before the last of them was waited for: so whoever serves polls
+    node's PID namespace, whose init process cannot end before the last of them was waited for: so the server polls
     `descriptors`, which tell of their ends too.
     """
 
@@ -187,7 +187,7 @@ class Mirror:
         """Descriptors of those that are not known to have ended, and their ids."""
 
     def descriptors(self) -> list[int]:
-        """What to poll for input: when there is some, it is time to `serve`."""
+        """The descriptors to poll for input: when there is some, it is time to `serve`."""
         return [self.listener.fileno(), *self._children]
 
     def serve(self) -> None:
@@ -195,7 +195,7 @@ class Mirror:
         self.reap()
         try:
             connection, _ = self.listener.accept()
-        except OSError:  # who came is gone already, or nobody did
+        except OSError:  # the client is gone already, or there was none
             return
         with connection:
             self._images.look()

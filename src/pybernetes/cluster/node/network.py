@@ -9,8 +9,8 @@ With `--ip-family dual` nodes have an address of fd00:10:245:K::/64 too, and pod
 stay inside the cluster: this machine forwards no IPv6, as that would change how it is configured itself.
 
 Nodes have a route for each other node's pods (`network.overlay`). The host takes the pods' whole range to be on the
-switch, and a node answers there (proxy ARP) for the pods it has itself: it needs no route for each node, whoever gives
-the nodes their ranges.
+switch, and a node answers there (proxy ARP) for the pods it has itself: it needs no route for each node, whichever
+component gives the nodes their ranges.
 """
 
 from __future__ import annotations

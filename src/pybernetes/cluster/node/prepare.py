@@ -157,7 +157,7 @@ def _kubelet_command(folder: Path, name: str, addresses: Sequence[str], verbosit
 
 
 def _without_root(folder: Path) -> dict[str, object]:
-    """What a kubelet is told that has neither cgroups nor folders at the usual places."""
+    """The settings of a kubelet that has neither cgroups nor folders at the usual places."""
     return {
         "cgroupsPerQOS": False,
         "enforceNodeAllocatable": [],
@@ -215,7 +215,7 @@ def _write_kubeconfig(layout: Layout, path: Path, server: str, name: str, certif
 
 
 def _write_node_network(layout: Layout, folder: Path, name: str, server: str, pods: str, kind: str) -> Program:
-    """What the node's network process reads; how it is started."""
+    """Write the files of the node's network process; returns how it is started."""
     kubeconfig, config = folder / "node-network.kubeconfig", folder / "kube-proxy.json"
     _write_kubeconfig(layout, kubeconfig, server, "system:kube-proxy", layout.pki / certificates.PROXY)
     proxy = {
@@ -245,7 +245,7 @@ def _write_node_network(layout: Layout, folder: Path, name: str, server: str, po
 def _write_runtime(
     layout: Layout, folder: Path, name: str, runtime: str, socket: str, *, root: bool, plain_address: str
 ) -> Program:
-    """What the node's container runtime reads; how it is started."""
+    """Write the files of the node's container runtime; returns how it is started."""
     template = folder / "cni.template" if (folder / "cni.template").exists() else None
     own = folder / "certs.d"  # comes last, because `_default` stands for every host that is not there by its name
     files.make_private_folder(own / "_default")

@@ -1,4 +1,4 @@
-"""Where programs of the system are found, whoever's path says otherwise: some are in folders that only root has."""
+"""Finds programs of the system whatever PATH is: some are in folders that only root's has."""
 
 from __future__ import annotations
 

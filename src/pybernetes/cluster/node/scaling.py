@@ -1,7 +1,7 @@
 """Changes the nodes of a cluster that runs: more, fewer, switched off and on, cut off from the network and back.
 
 `up --nodes N` and `pyb node` come here. The components file says which nodes there are, and the supervisor follows it;
-the record remembers them for the next start. Whoever calls holds the lock of the cluster.
+the record remembers them for the next start. The caller holds the lock of the cluster.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def _wait_until_stopped(layout: Layout, name: str) -> None:
 
 
 def _clean_up(layout: Layout, name: str) -> None:
-    """What a node that ended leaves on the host."""
+    """Remove what a node that ended left on the host."""
     if rights().root:
         cgroups.remove(prepare.cgroup(layout, name), cgroups.hierarchies())
     elif rights().level == "none":

@@ -1,4 +1,4 @@
-"""What Python 3.11 has no function for: unshare, mount, umount and the signal at the parent's death."""
+"""System calls that Python 3.11 lacks: unshare, mount, umount and the signal at the parent's death."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def _inside(line: socket.socket, outside: int, work: Callable[[], int], *, dual:
         syscalls.unshare(syscalls.NEWUSER | syscalls.NEWNET)
         syscalls.signal_at_parents_death(signal.SIGKILL)
         if os.getppid() != outside:
-            os._exit(code)  # before the kernel was told what to do then
+            os._exit(code)  # it died before prctl set the death signal
         line.send(b"!")
         if line.recv(1):
             with _network(dual) as way_out:

@@ -21,7 +21,7 @@ ENOUGH = 65536
 
 
 class Ranges(NamedTuple):
-    """What newuidmap and newgidmap may map for us: first id and number, of users and of groups."""
+    """The ranges that newuidmap and newgidmap may map for us: first id and number, of users and of groups."""
 
     users: tuple[int, int]
     groups: tuple[int, int]

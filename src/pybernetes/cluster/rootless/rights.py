@@ -1,4 +1,4 @@
-"""What this machine lets us do, and what follows from it for pods; said once by `up`, shown by `status`.
+"""Finds out which namespaces this machine permits, and what follows for pods; said once by `up`, shown by `status`.
 
 Found out by trying, in a process of its own: settings that forbid user namespaces (`user.max_user_namespaces`,
 AppArmor, seccomp of containers) are many, and some of them let one be made in which nothing can be mounted.
@@ -22,7 +22,7 @@ ANNOTATION: Final = "pybernetes.io/not-isolated"
 
 
 class Rights(NamedTuple):
-    """What we have; `why` says what keeps us from more."""
+    """The permitted level; `why` is the reason for less than root's."""
 
     level: Level
     why: str = ""
@@ -43,7 +43,7 @@ def rights() -> Rights:
 
 
 def differences(have: Rights, users: int) -> list[str]:
-    """What is not as it would be with root, a sentence each; `users` is how many a user namespace has."""
+    """The differences to running with root, a sentence each; `users` is how many a user namespace has."""
     if have.root:
         return []
     if have.level == "none":
@@ -94,7 +94,7 @@ def _words(error: OSError) -> str:
 
 
 def _attempt() -> None:
-    """What a node does in its namespaces, as far as it may fail."""
+    """Try the steps of a node in its namespaces that may fail."""
     user, group = os.geteuid(), os.getegid()
     syscalls.unshare(syscalls.NEWUSER)
     namespaces.map_self(user, group)

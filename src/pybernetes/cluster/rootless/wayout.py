@@ -57,7 +57,7 @@ class _Tunnel:
         back.join()
 
     def end(self) -> None:
-        """End it, whoever is still there."""
+        """End it, also with open connections."""
         for each in self._ends:
             _shut(each, socket.SHUT_RDWR)
 
@@ -150,7 +150,7 @@ def _refuse(client: socket.socket, refused: Refused) -> None:
     try:
         client.sendall(f"HTTP/1.1 {refused}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
     except OSError:
-        pass  # nobody wants to know
+        pass  # best effort
 
 
 def _head(client: socket.socket) -> tuple[str, bytes]:

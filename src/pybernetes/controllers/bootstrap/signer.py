@@ -32,7 +32,7 @@ class BootstrapSignerController(Controller[Any]):
             informer.add_handler(self._wake, lambda _, new: self._wake(new), self._wake)
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "bootstrap_signer_queue"
 
     def _wake(self, _: Any) -> None:

@@ -26,7 +26,7 @@ class TokenCleanerController(Controller[Any]):
         self.secrets.add_handler(lambda each: self.queue.add(key_of(each)), lambda _, new: self.queue.add(key_of(new)))
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "token_cleaner"
 
     async def reconcile(self, key: Key) -> float | None:

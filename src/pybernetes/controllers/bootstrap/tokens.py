@@ -1,4 +1,4 @@
-"""What the Secret of a bootstrap token says. Pure."""
+"""Parses the Secret of a bootstrap token. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def signing_token(secret: Secret, now: float) -> Token | None:
 
 
 def expiration(secret: Secret) -> float | None:
-    """When a token ends; None if never, and long ago if nobody can read when."""
+    """When a token expires; None if never, and long ago if the time is malformed."""
     text = _data(secret, "expiration")
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""Approves requests of kubelets for client certificates, if whoever asks may have one.
+"""Approves kubelets' requests for client certificates, if the requesting user is permitted to have one.
 
 Woken by: CertificateSigningRequests. Writes: their approval. A kubelet may renew its own (`selfnodeclient`); a
 bootstrap token may ask for a node's first one (`nodeclient`). Both are permissions: a SubjectAccessReview tells.
@@ -45,7 +45,7 @@ class CertificateSigningRequestApprovingController(Controller[CertificateSigning
     workers = 5
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "certificate"
 
     async def reconcile(self, key: Key) -> float | None:
@@ -98,7 +98,7 @@ class CertificateSigningRequestApprovingController(Controller[CertificateSigning
 
 
 def permissions(csr: CertificateSigningRequest, request: x509.CertificateSigningRequest) -> list[str]:
-    """What the user must be allowed to do for this request to be approved, any of them; none if it is not ours."""
+    """The permissions of which the user needs any for this request to be approved; none if it is for another signer."""
     spec = csr.spec or CertificateSigningRequestSpec()
     if spec.signer_name != KUBELET_CLIENT:
         return []

@@ -1,4 +1,4 @@
-"""Removes CertificateSigningRequests that nobody will look at again.
+"""Removes finished and stale CertificateSigningRequests.
 
 Woken by: CertificateSigningRequests, and their time. Writes: deletes them: an hour after they were issued, denied or
 failed, a day after they were made or approved without more, and when their certificate has expired.

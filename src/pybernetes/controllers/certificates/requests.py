@@ -1,4 +1,4 @@
-"""What a certificate request asks for, and whether a signer of Kubernetes may grant it. Pure."""
+"""Parses a certificate request, and decides whether a signer of Kubernetes may grant it. Pure."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _organizations(request: x509.CertificateSigningRequest) -> list[str]:
 
 
 def is_approved(csr: CertificateSigningRequest) -> bool:
-    """Whether somebody has approved the request and nobody has denied it."""
+    """Whether the request is approved and not denied."""
     found = _conditions(csr)
     return "Approved" in found and "Denied" not in found
 

@@ -55,7 +55,7 @@ class CertificateSigningRequestSigningController(Controller[CertificateSigningRe
         self.authorities = {signer: Authority(*files) for signer, files in signer_files(self.options).items()}
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "certificate"
 
     async def reconcile(self, key: Key) -> float | None:

@@ -1,4 +1,5 @@
-"""What a CronJob does next, by its Jobs and the time: whose end it sees, which Job it starts, which old it drops."""
+"""Plans the next step of a CronJob from its Jobs and the time: which Jobs have ended, which to start, which old to
+delete."""
 
 from __future__ import annotations
 

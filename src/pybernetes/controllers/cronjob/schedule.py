@@ -1,7 +1,7 @@
 """When a CronJob was due last, and when it is next.
 
 Of all the times missed while the controller was away only the most recent one is made up for. How many they were is
-estimated from the distance of two, and told if more than a hundred: then a clock is wrong, or nobody was there.
+estimated from the distance of two, and reported if more than a hundred: a clock is wrong, or the outage was long.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ScheduleError(ValueError):
 
 
 class Due(NamedTuple):
-    """What a schedule says at a moment."""
+    """The result of a schedule at a moment."""
 
     since: datetime
     """From here on times were looked for."""

@@ -46,7 +46,8 @@ class Fit(NamedTuple):
 
 
 def fits(daemonset: DaemonSet, node: Node) -> Fit:
-    """What the DaemonSet wants of the node. A NoSchedule taint keeps new pods away but lets the present one stay."""
+    """Whether the node should run a pod of the set. A NoSchedule taint keeps new pods away but lets the present one
+    stay."""
     spec = template_of(daemonset).spec or PodSpec()
     if spec.node_name and spec.node_name != name_of(node):
         return Fit(False, False)
@@ -60,7 +61,7 @@ def fits(daemonset: DaemonSet, node: Node) -> Fit:
 
 
 def template_of(daemonset: DaemonSet) -> PodTemplateSpec:
-    """What the pods are made from."""
+    """The pod template."""
     return (daemonset.spec.template if daemonset.spec else None) or PodTemplateSpec()
 
 

@@ -1,4 +1,4 @@
-"""What a DaemonSet does next: pods to make and delete, a step of a rolling update, the status.
+"""Plans the next step of a DaemonSet: pods to create and delete, a step of a rolling update, the status.
 
 Pure: the set, nodes, pods and the time in, names out. Pods come grouped by the node they are on or were made for.
 """
@@ -94,7 +94,7 @@ def manage(
         _manage_node(daemonset, node, pods.get(name_of(node)), revision_hash, now, may_replace, changes)
     known = {name_of(node) for node in nodes}
     for name, there in pods.items():
-        if name not in known:  # made for a node that is gone: nobody else will ever delete it
+        if name not in known:  # made for a node that is gone: only this controller deletes it
             changes.delete.extend(pod for pod in there if not node_of(pod))
     return changes
 

@@ -29,7 +29,7 @@ async def construct_history(
     pods: Sequence[Pod],
     wrote: Wrote,
 ) -> tuple[ControllerRevision, list[ControllerRevision]]:
-    """The revision of the current template and all others. `wrote` is told of every revision that is written."""
+    """The revision of the current template and all others. Calls `wrote` for each revision that is written."""
     labelled = []
     for each in revisions:
         if REVISION_HASH not in labels_of(each):

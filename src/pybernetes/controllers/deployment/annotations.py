@@ -1,4 +1,5 @@
-"""What a Deployment writes on its ReplicaSets: the revision, revisions before it, and the sizes it was scaled for."""
+"""The annotations a Deployment writes on its ReplicaSets: revision, former revisions, and the sizes it was scaled
+for."""
 
 from __future__ import annotations
 
@@ -113,6 +114,6 @@ def set_deployment_annotations(deployment: Deployment, replicaset: ReplicaSet) -
 
 
 def rollback_to(deployment: Deployment) -> int | None:
-    """The revision an old client asked to go back to (0: the last one); None if nobody did."""
+    """The revision an old client asked to go back to (0: the last one); None without the annotation."""
     text = annotations_of(deployment).get(ROLLBACK_TO, "")
     return int(text) if _INTEGER(text) else None

@@ -199,7 +199,7 @@ class _Rollout:
         return None
 
     async def _rollback(self, replicasets: Sequence[ReplicaSet]) -> None:
-        """What an old client asked for by an annotation; `kubectl rollout undo` changes the template itself."""
+        """Roll back as an old client's annotation asks; `kubectl rollout undo` changes the template itself."""
         new, old = await self._replicasets(replicasets, create=True)
         everything = _all(new, old)
         wanted = rollback_to(self.deployment) or last_revision(everything)

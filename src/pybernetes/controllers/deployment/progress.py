@@ -1,4 +1,4 @@
-"""What a Deployment reports: counters, whether enough is available, and whether the rollout gets on.
+"""Computes a Deployment's status: counters, Available, and Progressing.
 
 Progress is any of: more updated, ready or available pods, fewer old ones. Each notes the time; if none comes for
 `progressDeadlineSeconds`, the rollout is reported as timed out, which stops nothing.

@@ -150,7 +150,7 @@ def _with_verdict(
 
 
 def seconds_to_stale_disruption(pod: Pod, now: float) -> float | None:
-    """Seconds until the pod's DisruptionTarget is stale because nobody has deleted the pod; None if it never will be.
+    """Seconds until the pod's DisruptionTarget is stale because the pod was not deleted; None if it never will be.
 
     What the kubelet says is never stale: it may take its time to end a pod.
     """

@@ -148,7 +148,7 @@ class DisruptionController(Controller[PodDisruptionBudget]):
     # -- how many pods there should be
 
     async def _scale(self, pods: Sequence[Pod]) -> tuple[int, bool]:
-        """The replicas of all owners of the pods, and whether there are pods that nobody owns."""
+        """The replicas of all owners of the pods, and whether there are pods without an owner."""
         owners: dict[str, int] = {}
         seen: set[str] = set()
         unmanaged = False
@@ -206,7 +206,7 @@ class DisruptionController(Controller[PodDisruptionBudget]):
             self._stale.add_after(key_of(pod), wait)
 
     async def _clear(self, key: Key) -> float | None:
-        """Take back a DisruptionTarget that nobody has acted upon."""
+        """Remove a stale DisruptionTarget of a pod that was not deleted."""
         pod = self.pods.get(key)
         wait = arithmetic.seconds_to_stale_disruption(pod, self.clock.now()) if pod is not None else None
         if pod is None or wait is None:

@@ -48,11 +48,11 @@ class EndpointsController(Controller[Service]):
         PodWatcher(self.pods, self.own, lambda key: self.enqueue(key, self.options.endpoint_updates_batch_period))
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "endpoint"
 
     def _leftover(self, found: Endpoints) -> None:
-        """Endpoints whose service went while nobody looked are found at the start."""
+        """Endpoints whose service was deleted while no controller ran are found at the start."""
         if LEADER not in annotations_of(found) and not self.endpoints.has_synced:
             self.queue.add(key_of(found))
 

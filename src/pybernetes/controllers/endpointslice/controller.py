@@ -60,7 +60,7 @@ class EndpointSliceController(Controller[Service]):
         PodWatcher(self.pods, self.own, lambda key: self.enqueue(key, options.endpointslice_updates_batch_period))
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "endpoint_slice"
 
     def new_queue(self, name: str) -> WorkQueue[Any]:

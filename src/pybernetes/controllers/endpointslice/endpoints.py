@@ -1,4 +1,4 @@
-"""What a pod is to a Service: an endpoint with addresses, ports and conditions. Pure."""
+"""Builds the endpoint of a pod in a Service: addresses, ports and conditions. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Ports = tuple[tuple[str, str, int, str | None], ...]
 
 
 class EndpointKey(NamedTuple):
-    """What makes two endpoints the same one, whatever else changes."""
+    """The identity of an endpoint, by which an update finds it."""
 
     addresses: tuple[str, ...]
     hostname: str

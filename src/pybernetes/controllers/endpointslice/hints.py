@@ -31,7 +31,7 @@ _EXCLUDED: Final = ("node-role.kubernetes.io/control-plane", "node-role.kubernet
 
 
 class HintEvent(NamedTuple):
-    """What a user is told about the hints of a service."""
+    """An event about the hints of a service."""
 
     type: str
     reason: str
@@ -48,7 +48,7 @@ def wants_topology(service: Service) -> bool:
 
 
 def near(service: Service) -> str | None:
-    """What a service asks for in `trafficDistribution`, if it is valid and in force."""
+    """The `trafficDistribution` of a service, if it is valid and in force."""
     value = service.spec.traffic_distribution if service.spec else None
     return value if value in _NEAR and not wants_topology(service) else None
 

@@ -1,4 +1,4 @@
-"""What to write so that a Service's slices are what its pods are. Pure."""
+"""Plans the writes that make a Service's slices match its pods. Pure."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _plan_family(
     for outdated in by_ports.values():
         changes.delete += outdated
     if len(changes.delete) == len(existing) and not changes.create:
-        # A service always has a slice, so that nobody mistakes "no endpoints" for "not seen yet".
+        # A service always has a slice, so that "no endpoints" differs from "not seen yet".
         placeholder = new_slice(service, [], family)
         if len(changes.delete) == 1 and _is_placeholder(changes.delete[0], placeholder):
             changes.delete = []

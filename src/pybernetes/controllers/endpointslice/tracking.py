@@ -1,4 +1,4 @@
-"""What this controller remembers between two looks: its own writes, and when changes began."""
+"""The controller's memory between two syncs: its own writes, and when changes began."""
 
 from __future__ import annotations
 

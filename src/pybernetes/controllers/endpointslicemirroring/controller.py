@@ -45,7 +45,7 @@ class EndpointSliceMirroringController(Controller[Endpoints]):
         self.slices.add_handler(self._slice_seen, self._slice_updated, self._slice_gone)
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "endpoint_slice_mirroring"
 
     def new_queue(self, name: str) -> WorkQueue[Any]:

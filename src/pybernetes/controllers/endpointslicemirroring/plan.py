@@ -1,4 +1,4 @@
-"""What to write so that slices mirror an Endpoints object: one slice for each family and set of ports. Pure."""
+"""Plans the slices that mirror an Endpoints object: one slice for each family and set of ports. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Deletes what belongs to nobody any more."""
+"""Deletes objects whose owners are gone."""

@@ -229,7 +229,7 @@ class GarbageCollectorController(Controller[Any]):
         policy = _policy(latest)
         if waiting and node.dependents:
             if any(each.deleting_dependents for each in node.dependents):
-                await self._unblock(node)  # a circle, perhaps: nobody in it may wait for this one
+                await self._unblock(node)  # a circle, perhaps: none in it may wait for this one
             policy = "Foreground"
         try:
             await self._delete_object(node.identity, latest, policy)
@@ -385,7 +385,7 @@ class GarbageCollectorController(Controller[Any]):
     def _resource(self, identity: Identity) -> Resource:
         found = self.kinds.get((identity.api_version, identity.kind))
         if found is None:
-            # A mistake, or a kind that will be served soon; nobody can tell.
+            # An error of the owner reference, or a kind that will be served soon; there is no way to tell.
             raise errors.Conflict(
                 "",
                 "garbage collection of",

@@ -40,7 +40,7 @@ class Identity(NamedTuple):
 
 
 def identity_of(owner: OwnerReference, namespace: str) -> Identity:
-    """What an owner reference claims; the owner is where its dependent is."""
+    """The identity in an owner reference; the owner is in its dependent's namespace."""
     return Identity(owner.kind or "", owner.api_version or "", namespace, owner.name or "", owner.uid or "")
 
 
@@ -76,7 +76,7 @@ class Node:
 
 @dataclass
 class Actions:
-    """What an observation asks for."""
+    """The actions that follow from an observation."""
 
     delete: list[Node] = field(default_factory=list)
     """Try to delete: look the object and its owners up, and decide."""

@@ -24,7 +24,8 @@ class Outcome(NamedTuple):
 
 @dataclass(slots=True)
 class History:
-    """What an autoscaler recommended and did, with the times; in memory only, as upstream keeps it."""
+    """The former recommendations and scalings of an autoscaler, with the times; in memory only, as upstream keeps
+    it."""
 
     recommendations: list[tuple[float, int]] = field(default_factory=list)
     ups: list[tuple[float, int]] = field(default_factory=list)
@@ -33,7 +34,7 @@ class History:
     """How many pods went."""
 
     def begin(self, current: int, now: float) -> None:
-        """What is there when the autoscaler is first looked at counts as recommended."""
+        """The first size seen counts as a recommendation."""
         if not self.recommendations:
             self.recommendations.append((now, current))
 

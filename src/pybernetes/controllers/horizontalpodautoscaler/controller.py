@@ -289,7 +289,7 @@ class HorizontalPodAutoscalerController(Controller[HorizontalPodAutoscaler]):
         return statuses, best.replicas, best.name
 
     def _selector(self, look: _Look, scale: Scale) -> tuple[labels.Selector, list[Pod]]:
-        """Which pods the target has; they must be nobody else's."""
+        """The target's selector and pods; no other autoscaler may select them."""
         text = (scale.status.selector if scale.status else None) or ""
         if not text:
             self.recorder.event(look.autoscaler, WARNING, "SelectorRequired", "selector is required")
@@ -324,7 +324,7 @@ class HorizontalPodAutoscalerController(Controller[HorizontalPodAutoscaler]):
         return [pod for pod in self.pods.in_namespace(namespace) if selector.matches(labels_of(pod))]
 
     def _calm(self, look: _Look, history: History, current: int, desired: int, least: int, most: int) -> int:
-        """What remains of a number when the past, the bounds and the policies have been considered."""
+        """Limit the desired replicas by stabilization, bounds and policies."""
         rules = look.spec.behavior
         window = self.options.horizontal_pod_autoscaler_downscale_stabilization
         stable = behavior.stabilize(history, rules, current=current, desired=desired, window=window, now=look.now)

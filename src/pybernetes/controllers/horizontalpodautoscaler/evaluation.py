@@ -57,7 +57,7 @@ _REASONS: Final = {
 
 
 class Target(NamedTuple):
-    """What is scaled."""
+    """The scaled pods."""
 
     namespace: str
     selector: labels.Selector
@@ -69,7 +69,7 @@ class Target(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a metric wants."""
+    """The replicas that a metric proposes."""
 
     replicas: int
     name: str

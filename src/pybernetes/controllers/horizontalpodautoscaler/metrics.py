@@ -33,7 +33,7 @@ class MetricsClient:
         self._custom_version = ""
 
     async def resource(self, resource: str, namespace: str, selector: Selector, container: str) -> dict[str, PodMetric]:
-        """What each pod, or one container of it, uses of a resource. Raises MetricError."""
+        """The usage of a resource by each pod, or by one container of it. Raises MetricError."""
         target = with_query(
             f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods", {"labelSelector": str(selector)}
         )

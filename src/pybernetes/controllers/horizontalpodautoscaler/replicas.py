@@ -27,7 +27,7 @@ class MetricError(Exception):
 
 
 class PodMetric(NamedTuple):
-    """What one pod uses, when that was measured, and over how many seconds."""
+    """The measured value of one pod, when it was measured, and over how many seconds."""
 
     value: int
     timestamp: float = 0.0
@@ -111,7 +111,7 @@ def _cpu_counts(pod: Pod, metric: PodMetric, young: Initialization, now: float) 
 
 
 def requests_of(pods: Sequence[Pod], container: str, resource: str) -> dict[str, int]:
-    """What each pod, or one container of it, has requested. Raises MetricError."""
+    """The request of each pod, or of one container of it. Raises MetricError."""
     return {name_of(pod): _request(pod, pod.spec or PodSpec(), container, resource) for pod in pods}
 
 

@@ -22,7 +22,7 @@ class TargetSelectors:
         self._by_label: dict[tuple[str, _Label], dict[Key, None]] = {}
 
     def set(self, key: Key, selector: labels.Selector) -> None:
-        """What an autoscaler's target selects now."""
+        """Set the selector of an autoscaler's target."""
         if self._selectors.get(key) == selector:
             return
         self.drop(key)

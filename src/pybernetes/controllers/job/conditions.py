@@ -1,7 +1,7 @@
 """The conditions of a Job and the reasons they give.
 
-A Job's end is told in two steps: SuccessCriteriaMet or FailureTarget as soon as it is certain, so that nothing more is
-started, and Complete or Failed when the last pod has ended and is accounted for.
+A Job's end is reported in two steps: SuccessCriteriaMet or FailureTarget as soon as it is certain, so that nothing more
+is started, and Complete or Failed when the last pod has ended and is accounted for.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _SYNC_BUCKETS = tuple(0.004 * 2**power for power in range(15))
 
 
 class JobMetrics:
-    """What became of syncs, Jobs, pods and indexes."""
+    """Metrics of syncs, Jobs, pods and indexes."""
 
     def __init__(self, registry: Registry) -> None:
         labels = ("completion_mode", "result", "action")

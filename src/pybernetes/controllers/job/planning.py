@@ -40,7 +40,7 @@ class Plan:
 
 
 def plan(survey: Survey, now: float) -> Plan:
-    """What brings the Job's pods nearer to what its spec asks for."""
+    """Plan the pods to create and delete for the Job's spec."""
     job, spec = survey.job, spec_of(survey.job)
     if conditions.is_suspended(job):
         return Plan(delete=list(survey.active))

@@ -1,4 +1,4 @@
-"""What a Job wants to know about one of its pods: which index it runs, whether it failed, when it ended.
+"""Facts about one pod of a Job: which index it runs, whether it failed, when it ended.
 
 Annotations may have been written by anybody: what cannot be read counts as absent.
 """

@@ -23,7 +23,7 @@ from .indexes import Indexes
 
 
 class Failure(NamedTuple):
-    """What a failed pod means for its Job."""
+    """The effect of a failed pod on its Job."""
 
     action: str | None = None
     """The matching rule's; None if no rule matches, and then the failure counts."""

@@ -1,4 +1,4 @@
-"""What is known about a Job and its pods at one moment, and what that means for the Job's end.
+"""Counts a Job's pods at one moment, and decides whether the Job has ended.
 
 No pod is counted twice: a pod counts as new only while it has the tracking finalizer, its uid is not among the
 uncounted ones of the status, and the controller has not removed the finalizer already (`released`: the cache may lag).

@@ -1,4 +1,4 @@
-"""Tracking finalizers: taking them off pods that are accounted for, and off those that nobody accounts for any more."""
+"""Removes tracking finalizers from pods that are accounted for, and from pods whose Job is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a terminating namespace says about itself: what could not be found, deleted, or is still there.
+"""Computes the conditions of a terminating namespace: failed discovery, failed deletions, remaining objects.
 
 All five conditions are always present once deletion has begun, `False` where nothing is wrong. They are sorted and
 worded so that the same findings make the same text: an unchanged status is not written.
@@ -35,7 +35,7 @@ _OK: Final = {
 
 @dataclass
 class Findings:
-    """What one attempt to empty a namespace came across."""
+    """The errors and remaining objects of one attempt to empty a namespace."""
 
     discovery: str | None = None
     group_version: str | None = None

@@ -124,7 +124,8 @@ class NamespaceController(Controller[Namespace]):
             self.log.debug("%s: conditions: %s", name_of(namespace), error)
 
     async def _delete_all_content(self, namespace: Namespace) -> tuple[Findings, int]:
-        """What was found, and in how many seconds the rest may be gone; 0 if nothing is left."""
+        """Delete the namespace's objects; the findings, and seconds until the rest may be gone (0 if nothing is
+        left)."""
         findings = Findings()
         resources = await self._discover(findings)
         pods = [each for each in resources if (each.group, each.plural) == ("", "pods")]

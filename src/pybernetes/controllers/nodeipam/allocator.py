@@ -32,7 +32,7 @@ class RangeAllocator:
         return [str(network) for network in taken]
 
     def occupy(self, node: Node) -> None:
-        """What the node says it has is taken; `CIDRError` if that is not ours to give."""
+        """Mark the node's ranges as used; `CIDRError` if they are outside of ours."""
         for index, (text, network) in enumerate(self._ranges(node)):
             try:
                 whole = self.sets[index].network

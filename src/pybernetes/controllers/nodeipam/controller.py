@@ -26,7 +26,7 @@ from .settings import check_allocator, settings
 
 WORKERS: Final = 30
 LOOK_AGAIN: Final = 60.0
-"""Seconds after which a node that got nothing is told so again; a range that becomes free wakes it at once."""
+"""Seconds after which a node without a range gets the event again; a range that becomes free wakes it at once."""
 
 
 class NodeIpamController(Controller[Node]):
@@ -53,7 +53,7 @@ class NodeIpamController(Controller[Node]):
         self._make_metrics()
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "cidrallocator_node"
 
     async def run(self) -> None:
@@ -99,7 +99,7 @@ class NodeIpamController(Controller[Node]):
         try:
             updated = await self.client.patch(Node, key.name, patch, type="strategic")
         except (errors.NotFound, errors.Conflict, errors.Invalid, errors.Forbidden, errors.BadRequest) as error:
-            # The server has refused. After anything else nobody knows, and the same ranges are tried again.
+            # The server has refused. After any other error the outcome is unknown, and the same ranges are tried again.
             if not isinstance(error, errors.NotFound):
                 tell_status(self.recorder, node, "CIDRAssignmentFailed")
             self._give_back(self.given.pop(uid_of(node), []))
@@ -118,7 +118,7 @@ class NodeIpamController(Controller[Node]):
         self._count()
 
     def _occupy(self, node: Node) -> None:
-        """What the node has is taken. A range that is not ours to give is left alone, and the node is told."""
+        """Mark the node's ranges as used. A range outside of ours is left alone, and the node gets an event."""
         assert self.allocator is not None
         try:
             self.allocator.occupy(node)

@@ -1,4 +1,4 @@
-"""What the flags about ranges of addresses mean, and which do not go together. No IO."""
+"""Parses and validates the flags about address ranges. No IO."""
 
 from __future__ import annotations
 

@@ -84,11 +84,11 @@ class NodeLifecycleController(Controller[Node]):
         self._unmarked: set[str] = set()
         """Nodes with pods that should be marked not ready and could not be."""
         self._looked = asyncio.Event()
-        """Set after a look at all nodes; before that nobody knows how fast to evict."""
+        """Set after a look at all nodes; before that the eviction rate is unknown."""
         self._make_metrics()
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "node_lifecycle_controller"
 
     async def run(self) -> None:
@@ -209,7 +209,7 @@ class NodeLifecycleController(Controller[Node]):
                 await self._mark_reachable(node)
 
     async def _follow_up(self, node: Node, observed: str, ready: str) -> None:
-        """What the status of a node's Ready condition means for its taints and pods."""
+        """Update taints and pods of a node after its Ready condition changed."""
         name = name_of(node)
         if ready == "True":
             self._unmarked.discard(name)

@@ -24,7 +24,7 @@ KUBELET_CONDITIONS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPres
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What we know of a node."""
+    """The health of a node."""
 
     heard_at: float
     """By the monotonic clock."""
@@ -34,7 +34,7 @@ class Health:
 
 
 def observe(known: Health | None, node: Node, lease: Lease | None, now: float, wall: float) -> Health:
-    """What we know after looking at a node, given what we knew before. `now` is monotonic, `wall` the time of day."""
+    """Update the health of a node from its status and Lease. `now` is monotonic, `wall` the time of day."""
     ready = node_condition(node, "Ready")
     renewed = (lease.spec.renew_time if lease and lease.spec else None) or ""
     if known is None:
@@ -55,7 +55,7 @@ def is_silent(health: Health, now: float, grace: float, startup_grace: float) ->
 
 
 def silent(node: Node, now: float) -> Node:
-    """The node with conditions that say that nobody knows how it is."""
+    """The node with its conditions set to Unknown."""
     changed = copy(node)
     status = changed.status = changed.status or NodeStatus()
     time = rfc3339(now)

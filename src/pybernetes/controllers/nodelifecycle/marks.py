@@ -1,4 +1,4 @@
-"""What a node's conditions mean for its taints, and what its labels mean for its older labels. No IO."""
+"""Maps a node's conditions to taints, and its labels to their deprecated forms. No IO."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def zone_state(ready: Sequence[bool], threshold: float) -> ZoneState:
 
 @dataclass(slots=True)
 class Verdict:
-    """What follows for the zones."""
+    """The states and eviction rates of zones."""
 
     states: dict[str, ZoneState]
     rates: dict[str, float] = field(default_factory=dict)

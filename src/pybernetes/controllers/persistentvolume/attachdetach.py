@@ -76,7 +76,7 @@ class PersistentVolumeAttachDetachController(Controller[Node]):
         self._blocked: dict[str, set[str]] = {}
         """By node the volumes that it waits for and whose pods were told."""
         self._errors_told: dict[str, str | None] = {}
-        """By attachment the last error that was told."""
+        """By attachment the last error that was reported."""
         self._forced = self.context.metrics.counter(
             "attach_detach_controller_attachdetach_controller_forced_detaches",
             "Number of times the A/D Controller performed a forced detach",

@@ -47,7 +47,7 @@ class Attachable:
 
 
 def driver_and_handle(name: str) -> tuple[str, str] | None:
-    """What the name of a CSI volume is made of."""
+    """The driver and handle in the name of a CSI volume."""
     if not name.startswith(_CSI):
         return None
     driver, separator, handle = name.removeprefix(_CSI).partition("^")
@@ -57,7 +57,8 @@ def driver_and_handle(name: str) -> tuple[str, str] | None:
 def attachable(
     volume: Volume, persistent: PersistentVolume | None, needs_attaching: Callable[[str], bool]
 ) -> Attachable | None:
-    """What has to be attached for a volume of a pod, `persistent` being the one behind its claim; None if nothing."""
+    """The attachable volume behind a pod's volume, `persistent` being the one behind its claim; None if it needs no
+    attaching."""
     source = persistent.spec if persistent is not None else volume
     if source is None:
         return None
@@ -84,7 +85,7 @@ def attachable(
 
 
 def attachment_name(name: str, node: str) -> str:
-    """What the VolumeAttachment of a CSI volume on a node is called: kubelets compute it too."""
+    """The name of the VolumeAttachment of a CSI volume on a node: kubelets compute it too."""
     driver, handle = driver_and_handle(name) or ("", "")
     return "csi-" + hashlib.sha256(f"{handle}{driver}{node}".encode()).hexdigest()
 
@@ -122,7 +123,7 @@ def _may_run(status: ContainerStatus) -> bool:
 
 @dataclass(frozen=True)
 class NodeState:
-    """What matters of a node; a node that is gone is not healthy and uses nothing."""
+    """The state of a node; a node that is gone is not healthy and uses nothing."""
 
     exists: bool = False
     managed: bool = False
@@ -133,7 +134,7 @@ class NodeState:
 
 
 def node_state(node: Node | None) -> NodeState:
-    """What matters of a node."""
+    """The state of a node for attaching."""
     if node is None:
         return NodeState()
     ready = node_condition(node, "Ready")
@@ -150,7 +151,7 @@ def node_state(node: Node | None) -> NodeState:
 
 @dataclass(frozen=True)
 class Detach:
-    """A volume to be taken off a node; `forced` says why nobody asks the node first."""
+    """A volume to be detached from a node; `forced` says why the node's unmount is not waited for."""
 
     name: str
     attachment: VolumeAttachment | None
@@ -159,7 +160,7 @@ class Detach:
 
 @dataclass
 class Plan:
-    """What to do for a node."""
+    """The actions for a node."""
 
     report: list[str] = field(default_factory=list)
     """What the kubelet may mount."""
@@ -183,7 +184,7 @@ def plan(
     *,
     force: bool = True,
 ) -> Plan:
-    """What to do for a node that needs these volumes and has those.
+    """Plan the attachments of a node that needs these volumes and has those.
 
     `held` has the volumes that are attached, or on their way, by name, with their VolumeAttachments; a CSI volume
     without one is not attached whatever the node's status says. `unwanted` is what the last plan said; `force` allows

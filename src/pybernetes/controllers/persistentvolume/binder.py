@@ -4,8 +4,8 @@ Woken by: claims, volumes, classes. Writes: both, first the volume (`claimRef`),
 their phases. A volume that the user reserved, or the scheduler chose for a node, is bound as it says; making and
 deleting what is behind a volume is the work of external provisioners, which read the annotations written here.
 
-A claim that waits is looked at again after `--pvclaimbinder-sync-period`, as its user is told by events why it waits;
-a volume that becomes free wakes one claim that it suits at once.
+A claim that waits is looked at again after `--pvclaimbinder-sync-period`, when an event repeats the reason; a volume
+that becomes free wakes one claim that it suits at once.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class PersistentVolumeBinderController(Controller[PersistentVolumeClaim]):
         )
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "claims"
 
     async def run(self) -> None:

@@ -62,8 +62,8 @@ def claim_status(
 ) -> PersistentVolumeClaimStatus | None:
     """The status of a claim in this phase, with this volume.
 
-    Capacity and attributes class are the volume's when the claim becomes bound. After that they belong to whoever
-    resizes and modifies volumes: a file system may be smaller than its device for good reasons.
+    Capacity and attributes class are the volume's when the claim becomes bound. After that they belong to the
+    components that resize and modify volumes: a file system may be smaller than its device for good reasons.
     """
     before = claim.status or PersistentVolumeClaimStatus()
     status = copy(before)

@@ -1,4 +1,4 @@
-"""What is to be done about a claim. Pure: from what is there to one of a few decisions.
+"""Decides the next step of a claim. Pure: from the present objects to one of a few decisions.
 
 A claim without the annotation `pv.kubernetes.io/bind-completed` is looking for a volume: the one it names, or the
 smallest that suits it, or one that an external provisioner makes. A claim with the annotation has had a volume, and if
@@ -86,7 +86,7 @@ def decide_claim(
     unscheduled: Callable[[], list[str]],
     dynamic_provisioning: bool = True,
 ) -> ClaimDecision:
-    """What a claim needs.
+    """Decide the next step of a claim.
 
     `named` is the volume that it names, if there is such a volume; `candidates` those that might suit; `unscheduled`
     tells the names of pods that use the claim and have no node yet.

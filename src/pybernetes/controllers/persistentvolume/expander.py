@@ -1,4 +1,4 @@
-"""Tells users who makes their volumes larger: nobody in here, since resizers are external today.
+"""Reports who expands a volume: an external resizer, since this controller expands none.
 
 Woken by: bound claims that ask for more, or have got more. Writes: events, and for volumes of a plugin for which a CSI
 driver stands in the annotation that names the driver's resizer.
@@ -27,14 +27,14 @@ NOT_YET: Final = 5.0
 
 @dataclass(frozen=True)
 class Expansion:
-    """Who is to expand a volume, as far as we know, and what its user is told."""
+    """The component that expands a volume, as far as known, and the event for its user."""
 
     message: str
     resizer: str = ""
 
 
 def decide(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Expansion | None:
-    """What a claim and its volume need; None if they are as large as they should be."""
+    """The expansion that a claim needs; None if it is as large as requested."""
     if wanted_size(claim) <= actual_size(claim) and PRE_RESIZE_CAPACITY not in annotations_of(volume):
         return None
     plugin = migrated_plugin(volume)
@@ -63,7 +63,7 @@ class PersistentVolumeExpanderController(Controller[PersistentVolumeClaim]):
         self.volumes = self.informer(PersistentVolume)
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "volume_expand"
 
     def concerns(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:

@@ -40,7 +40,7 @@ class Latest(Generic[K]):
     def wrote(self, obj: K) -> K:
         """The server has answered a write with this object; the object."""
         cached = self.informer.get(key_of(obj))
-        # Not in the cache: it is gone already, and nobody would ever take it out again.
+        # Not in the cache: it is gone already, and no event would ever remove it again.
         if cached is not None and _revision(cached) < _revision(obj):
             self._written[key_of(obj)] = obj
         return obj

@@ -37,7 +37,7 @@ NFS: Final = "kubernetes.io/nfs"
 
 
 def no_plugin(name: str, able: str) -> str:
-    """What is said when volumes are asked of a plugin that makes, or deletes, none here."""
+    """The message for a plugin that provisions, or deletes, no volumes here."""
     return f"no {able} volume plugin matched" if name in (HOST_PATH, NFS) else f"no volume plugin matched name: {name}"
 
 

@@ -1,4 +1,4 @@
-"""What users are told by events."""
+"""Events about claims and volumes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Said:
-    """What the user is told by an event."""
+    """An event for the user."""
 
     type: str
     reason: str

@@ -1,4 +1,4 @@
-"""What is to be done about a volume, and about one whose claim is gone. Pure.
+"""Decides the next step of a volume, also of one whose claim is gone. Pure.
 
 What is behind a volume is deleted by external provisioners only. Upstream can also recycle volumes of two kinds and
 delete folders of the host it runs on, for tests on one machine; here such volumes become Failed and say so.
@@ -38,7 +38,7 @@ class WakeClaim:
 
 @dataclass(frozen=True)
 class Mismatched:
-    """The claim and the volume that is reserved for it can never come together; each is told."""
+    """The claim and the volume that is reserved for it can never be bound; each gets an event."""
 
     volume: Said
     claim: Said
@@ -53,7 +53,8 @@ VolumeDecision = Phase | Release | WakeClaim | Mismatched | Unbind
 
 
 def decide_volume(volume: PersistentVolume, claim: PersistentVolumeClaim | None) -> VolumeDecision:
-    """What a volume needs; `claim` is the very one that the volume names (its uid), None if that is gone."""
+    """Decide the next step of a volume; `claim` is the very one that the volume names (its uid), None if that is
+    gone."""
     reference = volume.spec.claim_ref if volume.spec else None
     if reference is None or not reference.uid:
         return Phase("Available")
@@ -73,7 +74,7 @@ def decide_volume(volume: PersistentVolume, claim: PersistentVolumeClaim | None)
         return Phase("Bound")
     policy = volume.spec.persistent_volume_reclaim_policy if volume.spec else None
     if PROVISIONED_BY in annotations_of(volume) and policy == "Delete":
-        return Release()  # it was made for this claim, and nobody else will want it
+        return Release()  # it was provisioned for this claim alone
     return Unbind()
 
 

@@ -39,12 +39,12 @@ class ClaimName:
 
 
 def entries(pod: Pod) -> list[PodResourceClaim]:
-    """What the pod asks for."""
+    """The pod's resource claims."""
     return (pod.spec.resource_claims if pod.spec else None) or []
 
 
 def statuses(pod: Pod) -> list[PodResourceClaimStatus]:
-    """What was made for the pod."""
+    """The status of the pod's resource claims."""
     return (pod.status.resource_claim_statuses if pod.status else None) or []
 
 

@@ -91,7 +91,7 @@ class ResourceClaimController(Controller[ResourceClaim]):
         )
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "resource_claim"
 
     def concerns(self, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
@@ -150,7 +150,7 @@ class ResourceClaimController(Controller[ResourceClaim]):
     # -- pods
 
     async def sync_pod(self, key: Key) -> float | None:
-        """Make the claims of a pod, and reserve them if nobody else will."""
+        """Make the claims of a pod, and reserve them if the scheduler does not."""
         pod = self.pods.get(key)
         if pod is None or is_deleting(pod) or is_done(pod):
             return None

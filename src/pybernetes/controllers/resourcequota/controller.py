@@ -51,11 +51,11 @@ class ResourceQuotaController(Controller[ResourceQuota]):
         self._discovered = float("-inf")
 
     def queue_name(self) -> str:
-        """As upstream."""
+        """The name of the queue in metrics, as upstream names it."""
         return "resourcequota_primary"
 
     def concerns(self, old: ResourceQuota | None, new: ResourceQuota | None) -> bool:
-        """What is counted has changed."""
+        """Whether the spec has changed."""
         return new is not None and (old is None or old.spec != new.spec)
 
     async def run(self) -> None:

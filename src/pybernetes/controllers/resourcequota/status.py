@@ -10,7 +10,7 @@ from pybernetes.api.quota.lists import Resources, equal, formatted, mask, parsed
 def counted(quota: ResourceQuota, usage: Resources) -> ResourceQuotaStatus | None:
     """The status that says what is used; None if it says so already.
 
-    Names that nobody counts keep what they had: whoever wrote it may know.
+    Names without an evaluator keep their value: another controller may have written it.
     """
     spec, status = quota.spec or ResourceQuotaSpec(), quota.status or ResourceQuotaStatus()
     hard, before = parsed(spec.hard), parsed(status.used)

@@ -46,7 +46,7 @@ class ServiceLoadBalancerController(Controller[Service]):
         return "service"
 
     def concerns(self, old: Service | None, new: Service | None) -> bool:
-        """Services of other types concern nobody here unless something is to be cleaned up."""
+        """Services of other types are ignored unless something is to be cleaned up."""
         if not self.pool:
             return False
         service = new or old

@@ -1,7 +1,7 @@
 """StatefulSets: pods with names, order and storage of their own.
 
 identity     ordinals, names, and what a pod of an ordinal looks like
-retention    who owns the claims: the set, the pod, or nobody
+retention    the owner of the claims: the set, the pod, or none
 plan         what to do next, in order or all at once, and the status
 controller   the loop
 """

@@ -1,4 +1,4 @@
-"""What a StatefulSet does next, and what it reports.
+"""Plans the next step of a StatefulSet, and its status.
 
 In order (`OrderedReady`): pods are made from the first ordinal on, each when the one before is available; taken away
 from the last on, each when all that stay are available; one thing at a time, and scaling before updating. All at once
@@ -74,7 +74,7 @@ def make_plan(
     claims: Claims,
     now: float,
 ) -> Plan:
-    """What to do next for a set whose pods are at the current or at the update revision."""
+    """Plan the next step of a set whose pods are at the current or at the update revision."""
     replicas, left = _replicas(statefulset, current, update, pods)
     condemned = [pod for pod in pods if ordinal_of(pod) >= 0 and not in_range(statefulset, pod)]
     condemned.sort(key=ordinal_of, reverse=True)
@@ -161,7 +161,7 @@ class _Look:
         self.in_order = not is_parallel(statefulset)
 
     def replicas(self, replicas: Sequence[Pod]) -> tuple[list[list[Step]], bool]:
-        """What the pods that shall be need, and whether the rest must wait for it."""
+        """The steps for the pods of the desired ordinals, and whether the rest must wait for them."""
         steps: list[Step] = []
         for pod in replicas:
             needed, blocks = self._replica(pod)

@@ -25,7 +25,7 @@ class ClaimNotReady(errors.APIError):
 
 
 class StatefulPodControl:
-    """Pods and claims on behalf of one set. `wrote` is told of everything that is written."""
+    """Pods and claims on behalf of one set. Calls `wrote` for each write."""
 
     def __init__(
         self,

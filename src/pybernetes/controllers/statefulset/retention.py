@@ -24,7 +24,7 @@ DELETE: Final = "Delete"
 
 
 def policy_of(statefulset: StatefulSet) -> tuple[str, str]:
-    """What happens to claims when the set is deleted, and when it is scaled down; anything unknown is Retain."""
+    """The policies for claims when the set is deleted, and when it is scaled down; unknown ones are Retain."""
     policy = spec_of(statefulset).persistent_volume_claim_retention_policy
     deleted, scaled = (policy.when_deleted, policy.when_scaled) if policy else (None, None)
     return DELETE if deleted == DELETE else RETAIN, DELETE if scaled == DELETE else RETAIN

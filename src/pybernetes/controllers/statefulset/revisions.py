@@ -54,7 +54,7 @@ async def find_revisions(
     revisions: Sequence[ControllerRevision],
     wrote: Callable[[ControllerRevision], None],
 ) -> Revisions:
-    """Both revisions, made or renumbered where needed. `wrote` is told of every revision that is written."""
+    """Both revisions, made or renumbered where needed. Calls `wrote` for each revision that is written."""
     known = in_order(revisions)
     status = statefulset.status
     collisions = (status.collision_count if status else None) or 0

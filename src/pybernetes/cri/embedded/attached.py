@@ -30,7 +30,7 @@ class Attached:
         self._waiting = bytearray()
         self._finished = False
         self.gone = False
-        watch(descriptor, 0, self._happened)  # an error, as the other end's closing is, is told unasked
+        watch(descriptor, 0, self._happened)  # epoll always reports errors, such as the other end's closing
 
     @property
     def full(self) -> bool:

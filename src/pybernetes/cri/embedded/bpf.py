@@ -22,7 +22,7 @@ Instruction = tuple[int, int, int, int]
 
 
 class Condition(NamedTuple):
-    """What must hold for an argument, by libseccomp's names; only MASKED_EQ has a mask (`value`) and a second value."""
+    """A condition on an argument, by libseccomp's names; only MASKED_EQ has a mask (`value`) and a second value."""
 
     argument: int
     operator: str
@@ -46,7 +46,7 @@ class Table(NamedTuple):
     """By the call's number; the first that holds counts."""
     default: int
     beyond: int
-    """The first number that nobody knows yet, and what comes after it."""
+    """The first unknown number, and the action for it and those after it."""
     unknown: int
     """The answer to those."""
 

@@ -42,7 +42,7 @@ class Hierarchies:
 
 @cache
 def hierarchies() -> Hierarchies:
-    """What this machine has. With both versions mounted, controllers are in v1."""
+    """The cgroup hierarchies of this machine. With both versions mounted, controllers are in v1."""
     mounts: dict[str, Path] = {}
     kinds: list[tuple[str, str, str]] = []
     unified: Path | None = None
@@ -258,9 +258,10 @@ class Cgroup:
 
 
 def _inherit(mount: Path, path: Path, file: str) -> str:
-    """What a file of a v1 cpuset says, after it was filled from above if it said nothing: it takes no process so.
+    """The content of a file of a v1 cpuset; an empty one is first filled from its parent, since it could hold no
+    process.
 
-    Also above, where somebody may have been killed who was about to do it.
+    The parents too: a process that was about to fill them may have been killed.
     """
     text = (mount / path / file).read_text().strip()
     if not text and path.parts:

@@ -42,7 +42,7 @@ class Commands:
         return True
 
     def lost(self) -> None:
-        """The launcher is gone, and with it whoever knew how commands end."""
+        """The launcher is gone, and with it the exit codes of running commands."""
         for end in self._running.values():
             if not end.done():
                 end.set_result(UNKNOWN_END)
@@ -95,7 +95,7 @@ class Commands:
             err.close_write()
         await end
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LINGER):  # one after the other: a gather's own exception would be nobody's
+            async with asyncio.timeout(LINGER):  # one after the other: a gather's own exception would be lost
                 await out.ended.wait()
                 await err.ended.wait()
 
@@ -122,7 +122,7 @@ class Begun:
 
     def __init__(self, terminal: int, end: asyncio.Future[int]) -> None:
         self.terminal = terminal
-        """The other end of its terminal, which whoever asked closes; -1 = it has none."""
+        """The other end of its terminal, which the caller closes; -1 = it has none."""
         self._end = end
 
     async def wait(self) -> int:

@@ -1,6 +1,6 @@
 """Containers: created, started, stopped, removed, and what is known of them.
 
-The launcher tells of ends; `ended` writes them down first and tells others then, so that whoever hears of an end finds
+The launcher reports exits; `ended` writes them down first and notifies listeners then, so that a listener finds
 it in the status.
 """
 
@@ -39,7 +39,7 @@ START_WITHIN = 110.0
 START_ERROR = "StartError"
 NOT_STARTED = 128
 UNKNOWN_END = 255
-"""Exit codes of containerd: for a program that could not be run, and for an end that nobody saw."""
+"""Exit codes of containerd: for a program that could not be run, and for an unknown exit code."""
 
 
 class Containers:
@@ -450,5 +450,5 @@ def state_of(container: Container) -> int:
 
 
 def unknown_end(id: str) -> dict[str, Any]:
-    """The end of a process that nobody saw, as the launcher would tell of it."""
+    """The exit report of a process whose exit was not seen, in the launcher's form."""
     return {"name": id, "code": UNKNOWN_END, "at": time.time_ns(), "reason": "Unknown"}

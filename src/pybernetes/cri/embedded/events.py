@@ -1,4 +1,4 @@
-"""What happens to containers, told to everybody who listens (GetContainerEvents)."""
+"""Container events for all subscribers (GetContainerEvents)."""
 
 from __future__ import annotations
 

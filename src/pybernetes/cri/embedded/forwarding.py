@@ -14,7 +14,7 @@ _LOCAL = ((socket.AF_INET, "127.0.0.1", "IPv4"), (socket.AF_INET6, "::1", "IPv6"
 
 
 class Unreachable(Exception):
-    """Nobody listens there."""
+    """No process listens on the port."""
 
 
 async def forward(namespace: str, port: int, client: Duplex) -> None:
@@ -51,7 +51,7 @@ async def connect(namespace: str, port: int) -> tuple[asyncio.StreamReader, asyn
 
 
 def socket_in(namespace: str, family: socket.AddressFamily) -> socket.socket:
-    """A TCP socket that lives in a namespace (empty: our own), whoever uses it. Raises OSError."""
+    """A TCP socket that lives in a namespace (empty: our own), for any user. Raises OSError."""
 
     def make() -> socket.socket:
         made = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)

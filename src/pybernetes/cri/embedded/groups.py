@@ -26,7 +26,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Group(Protocol):
-    """What `Cgroup` has: see there."""
+    """The interface of `Cgroup`: see there."""
 
     def folders(self) -> list[Path]: ...
     def create(self) -> None: ...
@@ -45,7 +45,7 @@ class Groups(Protocol):
 
     @property
     def kinds(self) -> Sequence[tuple[str, str, str]]:
-        """What is mounted at a container's /sys/fs/cgroup: folder, file system type and options."""
+        """The mounts of a container's /sys/fs/cgroup: folder, file system type and options."""
         ...
 
     def of(self, parent: str, id: str) -> Group:
@@ -150,7 +150,7 @@ class Processes:
         pass
 
     def oom_kills(self) -> int:
-        return 0  # nobody counts them
+        return 0  # not counted
 
     def processes(self) -> list[int]:
         return [int(name) for name in os.listdir("/proc") if name.isdigit() and self._has(name)]

@@ -1,4 +1,4 @@
-"""What a forked process does to become a sandbox, a container or a command in one: it never returns.
+"""Turns a forked process into a sandbox, a container or a command in one: it never returns.
 
 Volumes are opened (`open_tree`) while the node's files are still to be seen, and put in their places when the root is
 already the container's: a link in an image or a volume then leads nowhere but into the container itself. For the same
@@ -46,7 +46,7 @@ PROC_FILES = frozenset(
     )
 )
 """Files of /proc that a volume may cover."""
-NOBODY = 65535  # whom upstream's pause image runs as
+UNPRIVILEGED = 65535  # the user of upstream's pause image
 USUAL = sys.MS_NOSUID | sys.MS_NODEV | sys.MS_NOEXEC
 USUAL_SIGNALS = (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
 """Which the launcher or its Python ignores or hears: a program would inherit that."""
@@ -56,7 +56,7 @@ USERS = sys.users()
 ROOTLESS = USERS < sys.ALL_USERS
 """In a user namespace: the kernel lets us make no device nodes, and overlayfs keep its notes only as a user's."""
 ALONE = USERS == 1
-"""There is no user but root, so that nobody can be given a file or become another."""
+"""There is no user but root: files cannot change their owner, nor a process its user."""
 
 
 LINE, TARGET, PIDS = 3, 4, 5
@@ -64,11 +64,11 @@ LINE, TARGET, PIDS = 3, 4, 5
 
 
 class Refused(Exception):
-    """What the user is told."""
+    """An error for the user."""
 
 
 def sandbox(spec: Spec, report: Report) -> NoReturn:
-    """Becomes the process that holds a pod's namespaces: alone in an empty root, as nobody, without capabilities."""
+    """Becomes the process that holds a pod's namespaces: alone in an empty root, unprivileged, without capabilities."""
     _enter_cgroups(spec)
     _oom_score(SANDBOX_OOM_SCORE)
     sys.unshare(sys.NEWNS | int(spec["unshare"]))
@@ -83,10 +83,10 @@ def sandbox(spec: Spec, report: Report) -> NoReturn:
     sys.mount(root, root, flags=sys.MS_BIND)
     sys.make_read_only(root, recursive=False, more=sys.MOUNT_ATTR_NOSUID | sys.MOUNT_ATTR_NODEV)
     sys.pivot_root(root)
-    nobody = 0 if ALONE else NOBODY
-    _become(users.User(nobody, nobody, [], "/"), 0, 0, b"")
+    user = 0 if ALONE else UNPRIVILEGED
+    _become(users.User(user, user, [], "/"), 0, 0, b"")
     _give_up_privileges(no_new_privs=True, seccomp=b"")
-    report({}, [])  # if nobody listens it ends here
+    report({}, [])  # without a reader it ends here
     os.execve("/pause", ["/pause"], {})
 
 
@@ -186,9 +186,9 @@ def _go_on_as_sibling() -> None:
 
 
 def _close_up() -> None:
-    """Before the container's files and processes come near: nothing is imported from its files, nobody looks inside.
+    """Closes the process to the container, before its files and processes are reachable: no imports, no ptrace.
 
-    Without this, whoever is root in the container could open our program through /proc, or read what is left in memory
+    Without this, root in the container could open our program through /proc, or read what is left in memory
     of the requests for other containers, in the moment when our capabilities are its own already.
     """
     python.path.clear()
@@ -439,7 +439,7 @@ def _hide(spec: Spec) -> None:
 
 
 def _node(path: str) -> Node:
-    """What `_make_node` makes a device of, once the node's own cannot be seen any more."""
+    """The data from which `_make_node` makes a device once the node's own is out of reach."""
     if ROOTLESS:
         return sys.open_tree(path)
     found = os.stat(path)
@@ -541,7 +541,7 @@ def reason(error: OSError) -> str:
 
 
 def told(error: BaseException) -> str:
-    """What is said of a process that could not become its program."""
+    """The error of a process that could not become its program."""
     if isinstance(error, OSError):
         where = f" {error.filename}" if error.filename else ""
         return f"{(error.strerror or '').lower()}{where}" or repr(error)

@@ -74,7 +74,7 @@ async def attach(
 ) -> None:
     """Lets a client talk to a process that runs already, until the process ends or the client's stdin does.
 
-    If stdin is for one client only, its end is told to the process (`close_stdin`), and its output goes on.
+    If stdin is for one client only, its end is passed to the process (`close_stdin`), and its output goes on.
     """
     stdout, stdout_theirs = os.pipe() if options.stdout else (-1, -1)
     stderr, stderr_theirs = os.pipe() if options.stderr else (-1, -1)
@@ -158,7 +158,7 @@ class _Joined:
         return self.start(self._feed(None, _Flow()))
 
     async def _feed(self, transport: asyncio.WriteTransport | None, flow: _Flow) -> bool:
-        """What a process does not want to read any more is dropped: it must not hold up the client's other streams."""
+        """Pass on stdin; what the process no longer reads is dropped, so that the client's other streams go on."""
         fed = False
         while data := await self._client.read_stdin():
             if transport is not None and not transport.is_closing():
@@ -190,7 +190,7 @@ class _Joined:
             try:
                 data = await reader.read(_CHUNK)
             except OSError:
-                return  # EIO: nobody holds the terminal any more
+                return  # EIO: no process has the terminal open any more
             if not data:
                 return
             if not gone:
@@ -228,7 +228,7 @@ class _Flow(asyncio.BaseProtocol):
         self.resume_writing()
 
     async def room(self) -> None:
-        """Wait until most of what was written is taken, or nobody is there to take it."""
+        """Wait until most of what was written is sent, or the client has gone."""
         if self._waiter is not None:
             await self._waiter
 

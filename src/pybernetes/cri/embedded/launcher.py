@@ -42,14 +42,14 @@ CHUNK = 65536
 OOM_SCORE = "-999"
 """When the node is out of memory: everything else first, because all pods end with the launcher."""
 UNWANTED = 10.0
-"""Seconds after which a launcher ends that nobody has come to: whoever started it was killed meanwhile."""
+"""Seconds after which a launcher without a connection ends: the runtime that started it was killed meanwhile."""
 NULL_DEVICE = os.makedev(1, 3)
 LISTED = 500
-"""Processes that are told of at once: a name has up to 64 letters."""
+"""Processes in one message: a name has up to 64 letters."""
 CREDENTIALS, NUMBER = 12, 4
 """Bytes of what the kernel tells of a sender (pid, uid, gid), and of one such number."""
 FULL_LINE = 1000
-"""Messages after which a line cannot hold what was told before: each takes 768 bytes of 208 KiB at least."""
+"""Messages after which a socket's buffer may be full: each takes 768 bytes of 208 KiB at least."""
 FULL_PIPE = 32
 """Reads after which a pipe cannot hold what was written before: it has at most 1 MiB; children may go on."""
 
@@ -130,7 +130,7 @@ class Launcher:
         self._watching.add(read.fileno(), self._reap)
 
     def run(self) -> None:
-        """Works until nobody needs it any more."""
+        """Runs until it is no longer needed."""
         connected = False
         while self._runtime is not None or self._processes or not connected:
             connected = connected or self._runtime is not None
@@ -338,7 +338,7 @@ class Launcher:
             return self._seed.fork(pids, descriptors)
         except (ConnectionError, TimeoutError):
             # What it has forked, if anything, reads its order, so that there cannot be another one with this line. It
-            # ends as soon as it tells something, because nobody listens: before its program runs.
+            # ends at its first report, because the other end is closed: before its program runs.
             self._replace_seed()
             raise
 
@@ -371,7 +371,7 @@ class Launcher:
         try:
             data, descriptors, sender = _received(line)
         except BlockingIOError:
-            return False  # what was told of was another's, whose descriptor had this number
+            return False  # a stale event: the descriptor's number was reused
         except OSError:
             data, descriptors, sender = b"", [], 0
         if data and self._tell(process, data, descriptors, sender):
@@ -507,7 +507,7 @@ class Launcher:
         try:
             self._drain(process)
         except Exception:
-            sys.excepthook(*sys.exc_info())  # the end is told all the same, and those of others are
+            sys.excepthook(*sys.exc_info())  # the exit is reported all the same, and others are
         self._ended(process, status)
 
     def _drain(self, process: Process) -> None:
@@ -516,7 +516,7 @@ class Launcher:
         self._hear_out(process)
         if process.line is not None:  # somebody else has its other end, too
             self._end_line(process, process.line)
-        # Everything that was written before the end belongs into the log before the end is told.
+        # All output before the end belongs into the log before the end is reported.
         for descriptor in list(process.streams):
             read = self._watching.handler(descriptor)
             for _ in range(FULL_PIPE):
@@ -579,7 +579,7 @@ def _pid_namespace(process: Process) -> int:
 
 
 def main(state: str) -> None:
-    """Serves a runtime whose state is in this folder, until nobody needs it."""
+    """Serves a runtime whose state is in this folder, until it is no longer needed."""
     try:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write(OOM_SCORE)

@@ -33,7 +33,7 @@ _START = "import sys; sys.path.insert(0, sys.argv[2]); from {module} import main
 
 
 class LauncherError(Exception):
-    """What the launcher, or the process it started, complained of."""
+    """An error of the launcher, or of the process it started."""
 
 
 class Launching:
@@ -213,7 +213,7 @@ class Launching:
                     raise LauncherError(f"the launcher is gone: {error}") from None
             answer = await future
         except asyncio.CancelledError:
-            if future.done() and not future.cancelled() and future.exception() is None:  # nobody takes what came
+            if future.done() and not future.cancelled() and future.exception() is None:  # no receiver
                 for descriptor in future.result()["descriptors"]:
                     os.close(descriptor)
             raise
@@ -249,7 +249,7 @@ class Launching:
 
 
 def _end(name: str, content: bytes) -> dict[str, Any]:
-    """What was written of a process's end."""
+    """Parse the record of a process's end."""
     end = json.loads(content)
     if not isinstance(end, dict) or end.get("name") != name:
         raise ValueError("this is not the end of a process")

@@ -1,4 +1,4 @@
-"""What a sandbox asks of its network, in the form of CNI's capability arguments.
+"""Builds CNI's capability arguments from a sandbox's config.
 
 A plugin gets those that its configuration declares (`"capabilities": {"dns": true}`). Pure.
 """

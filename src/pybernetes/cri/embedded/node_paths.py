@@ -1,4 +1,4 @@
-"""What a container gets of the node's own files: sources of its mounts, and devices.
+"""Looks up the node's files for a container: sources of its mounts, and devices.
 
 All of this looks at paths that users and plugins name, and that may lie on a file system that does not answer. So
 `look` is one blocking function, called in a thread with a deadline before a container is made.
@@ -26,7 +26,7 @@ NOT_GIVEN = ("pts", "shm", "mqueue", "fd", "hugepages")
 
 @dataclass(frozen=True)
 class NodePaths:
-    """What was found."""
+    """The result of the lookup."""
 
     devices: Sequence[dict[str, str]]
     """Device nodes that the container gets beyond the usual ones."""
@@ -46,7 +46,7 @@ async def add_cdi_devices(config: Any, pod: str) -> None:
 
 
 async def found(config: Any, pod: str) -> NodePaths:
-    """What a container's config names on the node; `pod` is the uid of its pod. Raises CRIError."""
+    """Look up the node's files in a container's config; `pod` is the uid of its pod. Raises CRIError."""
     try:
         return await offload.run(f"pod {pod}", LOOK_WITHIN, look, config)
     except offload.Overdue:
@@ -86,7 +86,7 @@ def devices(config: Any, *, privileged: bool) -> list[dict[str, str]]:
 
 
 def device_rules(config: Any) -> list[str]:
-    """What the devices' cgroup allows beyond the usual ones."""
+    """The rules of the devices' cgroup beyond the usual ones."""
     rules = []
     for each in config.devices:
         found = os.stat(each.host_path)

@@ -20,7 +20,7 @@ from . import inside, syscalls
 
 HOSTNAME = "build"
 LINE = 3
-"""In the process in between and the command: where it is told what cannot be done."""
+"""In the process in between and the command: the descriptor for errors."""
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from {module} import main; main()"
 
 

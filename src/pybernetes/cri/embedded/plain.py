@@ -1,6 +1,6 @@
-"""What a forked process does where it may have no namespaces: a container is a plain process of whoever runs the node.
+"""Runs a container without namespaces: as a plain process of the node's user.
 
-Its root is a folder with a copy of the image, which it is told of (ROOT) but cannot be locked into. What can be is
+Its root is a folder with a copy of the image, given to it in ROOT; it cannot be locked into it. What can be is
 taken from there: the program, the folders of PATH, the working folder, and each word of the command that is a path.
 Volumes are links in that folder. Users, capabilities, seccomp and a read-only root cannot be had.
 """
@@ -28,7 +28,7 @@ NODE = "PYBERNETES_NODE"
 def sandbox(spec: Spec, report: Report) -> NoReturn:
     """Becomes the process that stands for a pod."""
     program = f"{spec['rootfs']}/pause"
-    report({}, [])  # if nobody listens it ends here
+    report({}, [])  # without a reader it ends here
     os.execve(program, [program], _marks(spec))
 
 

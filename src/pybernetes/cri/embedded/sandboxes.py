@@ -152,7 +152,7 @@ class Sandboxes:
             self.all[sandbox.id] = sandbox
 
     def files(self, sandbox: Sandbox) -> dict[str, Path]:
-        """What containers get of a sandbox, by where they see it."""
+        """The files that containers get from a sandbox, by their path in the container."""
         if self.plain_address:
             return {}  # they see this machine's
         folder = self._state / "sandboxes" / sandbox.id
@@ -315,7 +315,7 @@ class Sandboxes:
 
 
 def refuse_for_plain(config: Any) -> None:
-    """What no plain process can be given; CRIError names it."""
+    """Refuse settings that a plain process cannot have; CRIError names them."""
     context = config.linux.security_context
     moved = [each for each in config.port_mappings if each.host_port and each.host_port != each.container_port]
     problem = ""

@@ -1,6 +1,6 @@
-"""What this runtime refuses rather than leave undone: kernel parameters of the node, AppArmor, user namespaces. Pure.
+"""Refuses what this runtime cannot enforce: kernel parameters of the node, AppArmor, user namespaces. Pure.
 
-The kubelet has looked at most of it before. A runtime looks again, because whoever can ask it is not always a kubelet,
+The kubelet has looked at most of it before. A runtime looks again, because its client is not always a kubelet,
 and what it sets wrongly is set for the whole node.
 """
 

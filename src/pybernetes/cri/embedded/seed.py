@@ -23,9 +23,9 @@ from .inside import LINE, TARGET
 SMALL = 64
 """Bytes of a request or an answer."""
 LARGEST = 1 << 18
-"""Bytes of what a new process is told: a request of the runtime, which has at most 64 KiB, in JSON again."""
+"""The size of an order for a new process: a request of the runtime, which has at most 64 KiB, in JSON again."""
 LONGEST_ERROR = 4096
-"""Letters of what is told of a process that could not be: it may be about a command, which has no limit."""
+"""The length of an error's text: it may be about a command, which has no limit."""
 STREAMS = 3
 WITHIN = 20.0
 """Seconds for a fork."""
@@ -69,7 +69,7 @@ class Seed:
 
 
 def _serve(line: socket.socket) -> NoReturn:
-    """Forks what is asked for, until nobody asks any more."""
+    """Forks on request, until the connection closes."""
     try:
         syscalls.end_with_parent()
         signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -127,7 +127,7 @@ class EmbeddedRuntime:
             self.tasks.start("launcher", self._relaunch)
 
     def _lost(self) -> None:
-        """The launcher was killed: nobody can know how its processes end, so they end now and a new one is started."""
+        """The launcher was killed: exit codes are lost, so its processes end now and a new one is started."""
         self.commands.lost()
         self.tasks.start("launcher", self._relaunch)
 
@@ -151,7 +151,7 @@ class EmbeddedRuntime:
         await self._forget_others(running, exits)
 
     async def _forget_others(self, running: Iterable[str], exits: Iterable[str]) -> None:
-        """Ends what nobody can ask for any more: commands, and what was just being started for somebody."""
+        """Ends processes without a known owner: commands, and containers that were just being started."""
         known = self.commands.names() | self.sandboxes.ids()
         for name in set(exits) - known - self.containers.all.keys():
             self.launching.forget(name)
@@ -161,7 +161,7 @@ class EmbeddedRuntime:
                 await self.launching.signal(name, signal.SIGKILL)
 
     async def _running(self) -> dict[str, int]:
-        """What the launcher runs, when there is one that answers."""
+        """The processes of the launcher, once one answers."""
         while True:
             try:
                 await self.launching.connect()
@@ -222,14 +222,14 @@ class EmbeddedRuntime:
         return cri.UpdateRuntimeConfigResponse()
 
     async def get_container_events(self, request: Any) -> AsyncIterator[Any]:
-        """What happens, as it happens."""
+        """Stream container events."""
         async for event in self.events.listen():
             yield event
 
     async def _unless_abandoned(
         self, making: asyncio.Future[str], remove: Callable[[str], Coroutine[Any, Any, None]]
     ) -> str:
-        """The id of what is made. If the caller hangs up it is made to its end and then removed: nobody knows it."""
+        """The id of the created object. If the client disconnects, creation completes and the object is removed."""
         try:
             return await asyncio.shield(making)
         except asyncio.CancelledError:
@@ -354,13 +354,13 @@ class EmbeddedRuntime:
     # Usage
 
     async def container_stats(self, request: Any) -> Any:
-        """What a container uses."""
+        """The usage of a container."""
         container = self.containers.get(request.container_id)
         await self.stats.measure([container])
         return cri.ContainerStatsResponse(stats=self.stats.container(container))
 
     async def list_container_stats(self, request: Any) -> Any:
-        """What containers use."""
+        """The usage of containers."""
         wanted = request.filter
         found = [
             each
@@ -373,13 +373,13 @@ class EmbeddedRuntime:
         return cri.ListContainerStatsResponse(stats=[self.stats.container(each) for each in found])
 
     async def pod_sandbox_stats(self, request: Any) -> Any:
-        """What a pod uses."""
+        """The usage of a pod."""
         sandbox = self.sandboxes.get(request.pod_sandbox_id)
         await self.stats.measure(self.containers.in_sandbox(sandbox.id))
         return cri.PodSandboxStatsResponse(stats=self.stats.sandbox(sandbox))
 
     async def list_pod_sandbox_stats(self, request: Any) -> Any:
-        """What pods use."""
+        """The usage of pods."""
         wanted = request.filter
         found = [
             each

@@ -1,4 +1,4 @@
-"""From CRI's requests to what the launcher is told. Pure; `node_paths` looks at the node's own files."""
+"""Translates CRI requests to orders for the launcher. Pure; `node_paths` looks at the node's own files."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def mount_targets(config: Any) -> set[str]:
 def mounts(
     wanted: Sequence[Any], defaults: Mapping[str, Path], layers_of: Callable[[str], list[str]]
 ) -> list[dict[str, Any]]:
-    """What is mounted, folders before what is in them."""
+    """The mounts, parents before children."""
     propagation = {
         cri.PROPAGATION_PRIVATE: syscalls.MS_PRIVATE,
         cri.PROPAGATION_HOST_TO_CONTAINER: syscalls.MS_SLAVE,
@@ -196,7 +196,7 @@ def granted(context: Any) -> dict[str, Any]:
 
 
 def arguments(config: Any, image: ImageConfig) -> list[str]:
-    """What is run: a command of its own goes without the image's arguments."""
+    """The argument vector: a command of its own goes without the image's arguments."""
     command, args = list(config.command), list(config.args)
     if not command:
         command = list(image.entrypoint)

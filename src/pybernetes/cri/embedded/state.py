@@ -1,8 +1,8 @@
-"""What the runtime knows of sandboxes and containers, on disk before it is acted on.
+"""The state of sandboxes and containers, on disk before it is acted on.
 
 A folder each, `sandboxes/ID` and `containers/ID`: the request as it came (`config`, protobuf), what became of it
-(`state.json`, a line for each change, of which the last one counts) and what the launcher is told (`spec.json`). A
-folder without a readable state is of a request that was never answered: whoever asked will ask again.
+(`state.json`, a line for each change, of which the last one counts) and the order for the launcher (`spec.json`). A
+folder without a readable state is of a request that was never answered: its client will ask again.
 
 Lines are added because to replace a file costs a new one and the end of the old one, several times for each pod.
 """

@@ -1,4 +1,4 @@
-"""What containers and pods use, from cgroups, the network namespace's counters and the writable layer's files."""
+"""Usage of containers and pods, from cgroups, the network namespace's counters and the writable layer's files."""
 
 from __future__ import annotations
 

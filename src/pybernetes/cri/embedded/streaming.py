@@ -1,7 +1,7 @@
 """exec, attach and port-forward: CRI answers a URL of this HTTP server, which speaks SPDY and WebSocket (`net`).
 
-A URL is good once and for a minute, listens on the loopback device and cannot be guessed: whoever has it was given it
-by the runtime. What the streams are joined with is behind `Containers`, so that this file knows no containers.
+A URL is good once and for a minute, listens on the loopback device and cannot be guessed: only a client of the runtime
+has it. What the streams are joined with is behind `Containers`, so that this file knows no containers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pybernetes.net.serving import Refused, RemoteCommand, accept_command, faile
 from . import forwarding, joining
 
 LIFETIME = 60.0  # seconds in which a URL must be used; upstream's cacheTTL
-MOST = 1000  # URLs that nobody has used yet; upstream's maxInFlight
+MOST = 1000  # unused URLs; upstream's maxInFlight
 _MAX_BODY = 1 << 16
 _GRACE = 1.0
 
@@ -35,7 +35,7 @@ class Command(Protocol):
     """A command that runs in a container."""
 
     terminal: int
-    """A descriptor of its terminal's other end, which whoever asked closes; -1 = it has none."""
+    """A descriptor of its terminal's other end, which the caller closes; -1 = it has none."""
 
     async def wait(self) -> int:
         """Its exit code, when it has ended."""
@@ -43,7 +43,7 @@ class Command(Protocol):
 
 
 class Attachment(msgspec.Struct):
-    """What one needs to talk to a container's first process. Whoever asked closes the descriptors."""
+    """The descriptors of a container's first process. The caller closes them."""
 
     stdin: int = -1
     """Where it reads from; -1 = nowhere (any more)."""
@@ -54,7 +54,7 @@ class Attachment(msgspec.Struct):
 
 
 class Containers(Protocol):
-    """What there is to be joined with streams. All raise CRIError."""
+    """The containers that streams can join. All methods raise CRIError."""
 
     def check_running(self, container_id: str) -> None:
         """Raises CRIError unless the container is there and runs."""

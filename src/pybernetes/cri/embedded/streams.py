@@ -1,4 +1,4 @@
-"""What the streaming server joins clients with, made of this runtime's containers, commands and networks."""
+"""Connects the streaming server to this runtime's containers, commands and networks."""
 
 from __future__ import annotations
 

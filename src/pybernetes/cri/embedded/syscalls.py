@@ -1,4 +1,4 @@
-"""What Python has no function for: namespaces, mounts (the old and the new calls), capabilities and prctl.
+"""System calls that Python lacks: namespaces, mounts (the old and the new calls), capabilities and prctl.
 
 Imported by the launcher, which every process of a pod is forked from: nothing but ctypes, and what the launcher has
 anyway, may be imported here.

@@ -1,4 +1,4 @@
-"""What the launcher waits for: one epoll, and a function for each descriptor. Imported by it: next to no imports."""
+"""The launcher's event loop: one epoll, and a function for each descriptor. Next to no imports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Watching:
     def wait(self, seconds: float | None = None) -> bool:
         """Waits for anything and does what is to be done then; whether anything came.
 
-        An error is told in the log and ends nothing else.
+        An error is logged and ends nothing else.
         """
         happened = self._epoll.poll(seconds)
         for descriptor, _ in happened:
@@ -68,5 +68,5 @@ class Watching:
             self._epoll.register(descriptor, select.EPOLLIN)
 
     def handler(self, descriptor: int) -> Handler | None:
-        """What is done for it."""
+        """The handler of a descriptor."""
         return self._handlers.get(descriptor)

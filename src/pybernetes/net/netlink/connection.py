@@ -95,7 +95,7 @@ class Connection:
 
 
 def refusal(sequence: int, data: bytes, flags: int) -> Refusal:
-    """What an error message says: its code and, if there is more (an extended acknowledgement), words and place."""
+    """Parse an error message: its code and, with an extended acknowledgement, text and offset."""
     code = -struct.unpack_from("=i", data)[0]
     words, offset = "", 0
     if flags & 0x200:  # NLM_F_ACK_TLVS

@@ -137,7 +137,7 @@ class Rules:
             await each.close()
 
     def providers(self, group: str, plural: str) -> tuple[Provider, ...] | None:
-        """Who writes (the first) and reads (all) a resource; None = nobody has asked for anything."""
+        """The providers that write (the first) and read (all) a resource; None without a rule."""
         for name in ((plural, group), ("*", group), ("*", "*")):
             if name in self._providers:
                 return self._providers[name]
@@ -245,7 +245,7 @@ def _provider(provider: ProviderConfiguration, path: Path, plugins: set[str]) ->
 
 
 def _kms(kms: KMSConfiguration, path: Path, plugins: set[str]) -> list[FieldError]:
-    """What is wrong with a plugin; `plugins` are the names of those before it."""
+    """Validate a plugin; `plugins` are the names of those before it."""
     errors = []
     version = kms.apiVersion or "v1"
     if not kms.name:
@@ -291,7 +291,7 @@ def _key(key: Key, path: Path, sizes: tuple[int, ...]) -> list[FieldError]:
 
 
 def _decoded(secret: str) -> bytes:
-    """What stands in base64; ends of lines do not count, as in Go."""
+    """Decode base64; line ends are ignored, as in Go."""
     return base64.b64decode(secret.replace("\r", "").replace("\n", ""), validate=True)
 
 

@@ -170,7 +170,7 @@ class KMS:
 
     @property
     def current(self) -> bytes | None:
-        """What `stamp` is of values written now; None if that is not known yet."""
+        """The present `stamp` of written values; None if it is not known yet."""
         return self.prefix + self._key_id.encode() if self._key_id else None
 
     def stamp(self, data: bytes) -> bytes:

@@ -27,7 +27,7 @@ class Provider(Protocol):
         ...
 
     def decrypt(self, data: bytes, key: str) -> bytes:
-        """What was encrypted. Raises Undecipherable."""
+        """Decrypt a value. Raises Undecipherable."""
         ...
 
 

@@ -1,6 +1,6 @@
 """A store above another: what goes down is encrypted, what comes up is not.
 
-Whoever reads and writes above it, the cache first of all, sees plain values; below it nobody does. Values that were
+Its users, the cache first of all, see plain values; the store below sees only encrypted ones. Values that were
 written by another provider than the one that writes now are stale: they are read, and an object that is written again
 without a change is written nevertheless (`stale`), which is how keys are changed. A value that none of the keys opens
 comes up as it is kept (`Ciphertext`): it is one object that cannot be read, and no reason to withhold the others.
@@ -38,7 +38,7 @@ class _Plan:
         self._by_resource: dict[tuple[str, str], tuple[Provider, ...] | None] = {}
 
     def providers(self, key: str) -> tuple[Provider, ...] | None:
-        """Who encrypts and decrypts the value of a key, the first of them when it is written; None: nobody."""
+        """The providers for the value of a key, the first of them for writing; None: it is not encrypted."""
         resource = self._resource_of(key)
         if resource is None:
             return None
@@ -115,7 +115,7 @@ class EncryptedStore:
         return Page([self._up(entry, plan) for entry in page.entries], page.revision, page.remaining)
 
     def watch(self, prefix: str, *, after: int, receive: Receive | None = None) -> Watch:
-        """See `Store`. Nothing is received before its writer is told: a key may have to be fetched first."""
+        """See `Store`. Changes arrive after the write returned: a key may have to be fetched first."""
         return _PlainWatch(self._inner.watch(prefix, after=after), self._events)
 
     async def revision(self) -> int:
@@ -242,7 +242,7 @@ class _PlainWatch:
 
 
 def _unmatched(data: bytes, providers: Iterable[Provider]) -> str:
-    """What upstream says of a value that was written by none of these keys."""
+    """Upstream's error for a value that was written with none of these keys."""
     kind = data[len(PREFIX) :].partition(b":")[0].decode("latin-1")
     named = _TRANSFORMERS.get(kind)
     if named and any(each.prefix.startswith(PREFIX + kind.encode() + b":") for each in providers):
@@ -251,14 +251,14 @@ def _unmatched(data: bytes, providers: Iterable[Provider]) -> str:
 
 
 def current(provider: Provider) -> bytes | None:
-    """What is noted of a value that the provider writes now; None if it does not know yet."""
+    """The stamp of values that the provider writes now; None if it is not known yet."""
     return provider.current if isinstance(provider, KMS) else provider.prefix
 
 
 def watching(
     file: Path, changed: Callable[[], bool], read: Callable[[Path], Rules | None]
 ) -> Callable[[], Rules | None]:
-    """What `EncryptedStore` asks for new rules: those in a file when it has changed; one that is bad is told of.
+    """A source of new rules for `EncryptedStore`: those of a file when it has changed; an invalid file is logged.
 
     `read` may say None: the file is another, and says the same.
     """

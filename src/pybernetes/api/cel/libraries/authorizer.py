@@ -1,9 +1,8 @@
 """`authorizer`: what a user may do, asked from inside an expression.
 
 Expressions run to their end without waiting, but an authorizer may have to ask a webhook. So `check` looks the answer
-up
-in what is known, and raises `Undecided` if it is not; the caller asks, remembers, and evaluates again
-(`Decisions`). Every question is thereby asked once for a request, which upstream does too.
+up in what is known, and raises `Undecided` if it is not; the caller asks, remembers, and evaluates again (`Decisions`).
+Every question is thereby asked once for a request, which upstream does too.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def validate_node(obj: Node) -> list[FieldError]:
 
 
 def validate_node_update(new: Node, old: Node) -> list[FieldError]:
-    """What is wrong with a change; upstream reports some of it twice, and so do we."""
+    """Validate an update; upstream reports some errors twice, and so do we."""
     return validate_node(new) + validate_node_status_update(new, old)
 
 

@@ -1,4 +1,4 @@
-"""What ADD takes beyond COPY: archives, which are unpacked, and URLs, which are loaded."""
+"""ADD beyond COPY: archives, which are unpacked, and URLs, which are loaded."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Scratch:
         return self._source(folder, "content", keeps_owners=False, shown=name)
 
     def unpacked(self, source: Source) -> Source:
-        """What is in an archive, as a folder. ValueError."""
+        """The content of an archive, as a folder. ValueError."""
         folder = self._stack.enter_context(self._temporary())
         folder.chmod(0o755)
         try:

@@ -30,7 +30,7 @@ from pybernetes.cri.embedded import once
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for: the context, the Dockerfile's name and content, and the command's flags."""
+    """A build: the context, the Dockerfile's name and content, and the command's flags."""
 
     context: Path
     file: str

@@ -113,7 +113,7 @@ class _Output:
         print(line, flush=True)
 
     def show(self, data: bytes) -> None:
-        """What a command wrote; control characters are not passed on."""
+        """Print a command's output without control characters."""
         for part in data.decode(errors="replace").replace("\r\n", "\n").splitlines(keepends=True):
             text = "".join(each for each in part if each.isprintable() or each in "\n\t")
             sys.stdout.write(f"    {text}" if self._fresh else text)

@@ -1,4 +1,4 @@
-"""What is wrong with a Dockerfile or one of its steps, with the place."""
+"""Errors in a Dockerfile or one of its steps, with the place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pybernetes.cluster.errors import ClusterError
 
 
 class BuildError(ClusterError):
-    """What is wrong; `placed` adds where."""
+    """An error in a Dockerfile; `placed` adds the place."""
 
 
 def placed(file: str, line: int, keyword: str, text: object) -> BuildError:

@@ -1,4 +1,4 @@
-"""What a cluster's builds keep, so that the next one is quick: DATA/build.
+"""The build cache of a cluster, DATA/build:
 
     lock               one build at a time
     layers/DIFF        layers, unpacked: of base images and of steps
@@ -8,7 +8,7 @@
     caches/HEX         folders of RUN --mount=type=cache
     work/              steps that are being made
 
-A step's layer counts when its record is there. Records that nobody used for a while go, and with them their layers.
+A step's layer counts when its record exists. Records that were not used for a while are deleted, with their layers.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Kept:
         return layer_name(diff)
 
     def find(self, key: str) -> Layer | bool | None:
-        """What a step made: a layer, nothing (None), or False if that is not known."""
+        """Find the result of a step: a layer, nothing (None), or False if it is not in the cache."""
         try:
             record = json.loads((self.root / "steps" / f"{key}.json").read_bytes())
             made = record["made"]
@@ -144,7 +144,7 @@ class Kept:
         return self.root / "blobs" / digest.removeprefix("sha256:")
 
     def _prune(self) -> None:
-        """Takes away what nobody used for long, and what nobody can find any more."""
+        """Deletes entries that were not used for long, and unreferenced ones."""
         old = time.time() - KEEP
         folders, blobs = {"empty"}, set()
         for path in (self.root / "steps").iterdir():

@@ -94,7 +94,7 @@ def _members(root: int, latest: int | None) -> Iterator[tuple[tarfile.TarInfo, I
         elif stat.S_ISFIFO(mode):
             info.type = tarfile.FIFOTYPE
         else:
-            continue  # a socket is nobody's without its program; devices are the runtime's
+            continue  # a socket is useless without its program; devices are the runtime's
         yield info, None
 
 

@@ -1,4 +1,4 @@
-"""What --chmod says: a mode in octal digits, or the changes of chmod(1), as `u=rwX,go=rX`. Pure."""
+"""Parses --chmod: a mode in octal digits, or the changes of chmod(1), as `u=rwX,go=rX`. Pure."""
 
 from __future__ import annotations
 

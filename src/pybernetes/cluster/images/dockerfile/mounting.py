@@ -29,7 +29,7 @@ _OTHER_NAMES = {"dst": "target", "destination": "target", "src": "source", "read
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a flag asks for."""
+    """A mount that a flag asks for."""
 
     kind: str
     target: str

@@ -1,6 +1,6 @@
 """A Dockerfile as a list of instructions: directives, comments, continued lines, flags and here-documents.
 
-Nothing is carried out and no variable is put in here, but what can be seen to be wrong is told, with its line, before
+Nothing is carried out and no variable is put in here, but errors that can be seen are reported, with their line, before
 the first step runs. Pure.
 """
 
@@ -78,7 +78,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Dockerfile:
-    """What a file says."""
+    """The content of a file."""
 
     name: str
     instructions: list[Instruction]

@@ -83,7 +83,7 @@ def unused(dockerfile: Dockerfile, given: Mapping[str, str], predefined: tuple[s
 
 
 def platform_arguments() -> dict[str, str]:
-    """What builders tell of the machine; images are made for this one only."""
+    """The platform's arguments; images are made for this one only."""
     architecture = oci.this_architecture()
     found: dict[str, str] = {}
     for prefix in ("BUILD", "TARGET"):

@@ -50,7 +50,7 @@ def run(step: Step) -> None:
 
 
 def _command(current: stage.Stage, instruction: Instruction) -> tuple[list[str], str]:
-    """What is run, and the script that it needs as a file, if any."""
+    """The command of RUN, and the script that it needs as a file, if any."""
     documents = instruction.heredocs
     if not documents:
         found = stage.command(current, instruction.text)

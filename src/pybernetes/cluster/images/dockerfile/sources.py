@@ -1,4 +1,4 @@
-"""What COPY and ADD take: files of the context, of a stage, of an image, or written in the Dockerfile itself.
+"""Sources of COPY and ADD: files of the context, of a stage, of an image, or written in the Dockerfile itself.
 
 Every path is looked up as if the tree were the root, so neither `..` nor a link leads out of it. What .dockerignore
 leaves out is not there, under any name.
@@ -24,7 +24,7 @@ NOTHING = Patterns([])
 
 
 class NoSource(ValueError):
-    """What is to be copied is not there."""
+    """The source to be copied does not exist."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Source:
         return stat.S_ISDIR(self.state.st_mode)
 
     def entries(self) -> Iterator[trees.Entry]:
-        """What is in the folder."""
+        """The entries of the folder."""
         ignored, excluded = self.tree.ignored, self.excluded
         hidden = _hidden_folders(self) if ignored.brings_back or excluded.brings_back else set()
 
@@ -116,7 +116,7 @@ def fingerprint(source: Source, owner: tuple[int, int] | None = None, mode: str 
 
 
 def _lookup(tree: Tree, path: str, excluded: Patterns) -> Source | None:
-    """What a path names, links followed; None if it is not there."""
+    """Resolve a path, following links; None if it does not exist."""
     if path and _is_hidden(tree, path) and not tree.ignored.brings_back:
         return None
     try:

@@ -65,7 +65,7 @@ class Stage:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What can be put into instructions: ENV wins over ARG; a base may leave PATH to the runtime."""
+        """The variables for instructions: ENV wins over ARG; a base may leave PATH to the runtime."""
         name, _, value = oci.PATH.partition("=")
         return {name: value, **self.arguments, **self.environment}
 

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 GZIP, BZIP2, XZ, ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
 LARGEST_WINDOW = 128 << 20
-"""Bytes that zstd may want to look back: what its own program takes without being told to."""
+"""The window that zstd accepts: the default of its own program."""
 
 
 class Damaged(ValueError):

@@ -27,7 +27,7 @@ KEEP = 24 * 3600.0
 
 
 class Cancelled(Exception):
-    """Nobody waits for it any more."""
+    """No pull waits for it any more."""
 
 
 class DiskError(Exception):
@@ -68,7 +68,7 @@ class Downloads:
             return path.open("rb")
 
     def forget(self, *blobs: Descriptor, beginnings: bool = False) -> None:
-        """Removes blobs that have been used (also what there is of a part), and what nobody came back for."""
+        """Removes blobs that have been used (also partial ones), and abandoned ones."""
         for blob in blobs:
             path = self.path(blob)
             with self._guard:

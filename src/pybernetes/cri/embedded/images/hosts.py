@@ -39,7 +39,7 @@ class Host:
     headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dial_timeout: float | None = None
     plain_too: bool = False
-    """A registry on loopback may speak plain HTTP without being told of."""
+    """A registry on loopback may speak plain HTTP without configuration."""
 
     def tls(self) -> ssl.SSLContext:
         """For HTTPS. BadHosts if the certificates cannot be read."""

@@ -44,7 +44,7 @@ class Descriptor:
 
 @dataclass(frozen=True)
 class ImageManifest:
-    """What an image consists of; layers from the lowest."""
+    """The parts of an image; layers from the lowest."""
 
     config: Descriptor
     layers: tuple[Descriptor, ...]

@@ -48,7 +48,7 @@ _SCHEME = re.compile(r"[\s,]*([A-Za-z][A-Za-z0-9-]*)(?:\s+|\s*(?=,)|$)")
 
 
 class RegistryError(Exception):
-    """What went wrong with one server. `code` is CRI's, `status` HTTP's (0 if there was no answer)."""
+    """An error of one server. `code` is CRI's, `status` HTTP's (0 if there was no answer)."""
 
     def __init__(self, message: str, code: str = "Unknown", status: int = 0) -> None:
         super().__init__(message)
@@ -63,7 +63,7 @@ class RegistryError(Exception):
 
 @dataclass(frozen=True)
 class Credentials:
-    """What CRI's AuthConfig says."""
+    """The credentials of CRI's AuthConfig."""
 
     username: str = ""
     password: str = ""
@@ -90,9 +90,9 @@ class Manifest:
 
 
 class Registry:
-    """See the module. `registry` is the host of the image's name, which a mirror is told (`?ns=`).
+    """See the module. `registry` is the host of the image's name, which a mirror gets as `?ns=`.
 
-    `wait` lets seconds pass and answers whether nobody waits for the image any more.
+    `wait` sleeps for some seconds and returns whether the pull was cancelled.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Registry:
         self._query = "" if host.authority in own else "?" + urlencode({"ns": registry})
 
     def resolve(self, reference: str) -> Manifest:
-        """What a tag or digest stands for, without the bytes if the server can tell so; the digest may be empty."""
+        """Resolve a tag or digest, without the bytes if HEAD suffices; the digest may be empty."""
         try:
             with self._ask("HEAD", f"manifests/{reference}", _accepting(MANIFESTS)) as answer:
                 return Manifest(b"", _media_type(answer), answer.headers.get("Docker-Content-Digest", ""))
@@ -157,7 +157,7 @@ class Registry:
                 if answer.status in (200, 206):
                     yield answer
                     return
-                # Whoever a redirect leads to may not ask for what is meant for the registry.
+                # The target of a redirect must not get credentials that are meant for the registry.
                 own = urlsplit(at).netloc == self.host.authority
                 if answer.status == 401 and own and not introduced and self._authorize(answer):
                     introduced = True
@@ -364,7 +364,7 @@ def _retry_after(answer: http.client.HTTPResponse) -> float | None:
 
 
 def _details(answer: http.client.HTTPResponse) -> str:
-    """What the registry says in the body of a refusal."""
+    """The error details in the registry's response."""
     try:
         errors = json.loads(answer.read(LARGEST_ANSWER))["errors"]
         told = [f"{str(each['code']).lower()}: {each.get('message', '')}".rstrip(": ") for each in errors]

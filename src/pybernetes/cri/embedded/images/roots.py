@@ -21,7 +21,7 @@ OPTIONS = "redirect_dir=off,metacopy=off,index=off"
 
 @contextlib.contextmanager
 def merged(layers: Path, lower: Sequence[str], upper: Path | None = None, work: Path | None = None) -> Iterator[int]:
-    """A descriptor of the folder; `lower` are names in `layers`, topmost first. Without `upper` nobody can write."""
+    """A descriptor of the folder; `lower` are names in `layers`, topmost first. Without `upper` it is read-only."""
     if upper is None and len(lower) == 1:  # overlayfs wants two folders at least
         descriptor = os.open(layers / lower[0], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -97,7 +97,7 @@ class ImageService:
         return cri.RemoveImageResponse()
 
     async def image_fs_info(self, request: Any) -> Any:
-        """What images and containers take of the disk."""
+        """The disk usage of images and containers."""
         async with self._measuring:
             now = time.monotonic()
             if self._usage is None or now - self._usage[0] >= KEEP_USAGE:
@@ -160,7 +160,7 @@ async def _in_own_thread(function: Callable[[], T]) -> T:
         else:
             done.set_result(result)
 
-    done.set_running_or_notify_cancel()  # nobody cancels it from now on: the thread is told by its event
+    done.set_running_or_notify_cancel()  # from now on only its event cancels the thread
     threading.Thread(target=run, name="pull", daemon=True).start()
     return await asyncio.wrap_future(done)
 

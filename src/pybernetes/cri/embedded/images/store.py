@@ -67,7 +67,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Rootfs:
-    """What a container's root is made of: names of folders in `layers`, topmost first, and its own folder on top."""
+    """The layers of a container's root: names of folders in `layers`, topmost first, and its own folder on top."""
 
     layers: Path
     lower: tuple[str, ...]
@@ -220,7 +220,7 @@ class ImageStore:
             return self._take(source, contained, digests)
 
     def import_folder(self, folder: Path) -> list[Image]:
-        """Takes in the archives of a folder that are new or changed; a bad one is told and passed over."""
+        """Import the archives of a folder that are new or changed; an invalid one is logged and skipped."""
         found: list[Image] = []
         for path in sorted(folder.glob("*.tar")):
             with contextlib.suppress(FileNotFoundError):
@@ -261,7 +261,7 @@ class ImageStore:
         self.collect()
 
     def usage(self) -> tuple[Usage, Usage]:
-        """What layers take on disk, and what containers have written. A layer is measured once: it does not change."""
+        """The disk usage of layers, and of containers' writes. A layer is measured once: it does not change."""
         names = {each.name for each in self.layers.iterdir() if each.is_dir()}
         self._usages = {name: self._usages.get(name) or measure(self.layers / name) for name in names}
         written = [measure(self.root / "containers" / each) for each in self.containers()]

@@ -23,7 +23,7 @@ from ..syscalls import ALL_USERS, open_in_root, users
 
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
 METADATA, AUFS_LINKS = ".wh..wh.", ".wh..wh.plnk"
-"""Names that AUFS kept for its own books, which old images have still: no files of the image, so nobody sees them."""
+"""Names that AUFS kept for its own books, still in old images: not files of the image, so they are left out."""
 ENTRIES = 1_000_000
 """More than any image has; less than what fills a file system with empty files."""
 LONGEST = 4096

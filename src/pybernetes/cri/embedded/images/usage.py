@@ -21,7 +21,7 @@ class Usage:
 
 
 def measure(path: Path) -> Usage:
-    """What a tree takes on its disk; a file with several names counts once, and what vanishes meanwhile not at all."""
+    """The disk usage of a tree; a file with several names counts once, and files that vanish meanwhile do not count."""
     size = inodes = 0
     linked: set[int] = set()
     left = [str(path)]
