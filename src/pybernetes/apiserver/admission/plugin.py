@@ -175,7 +175,7 @@ class Step:
     requests at once.
     """
 
-    __slots__ = ("_active", "_disabled", "_calls", "_kept", "_methods", "_passed", "_refused")
+    __slots__ = ("_active", "_calls", "_disabled", "_kept", "_methods", "_passed", "_refused")
 
     def __init__(self, calls: Sequence[Call], passed: Series, refused: Series) -> None:
         self._calls = calls

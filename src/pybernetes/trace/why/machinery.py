@@ -127,7 +127,7 @@ async def explain_request(cluster: Cluster, thing: Object) -> Answer:
             f"it is approved, and the signer {thing['spec'].get('signerName')} has issued no certificate",
             fix="see that this signer runs; kubernetes.io/ signers are the controller manager's",
         )
-    return Answer("nobody has approved or denied it yet", fix=f"kubectl certificate approve {name_of(thing)}")
+    return Answer("it has been neither approved nor denied yet", fix=f"kubectl certificate approve {name_of(thing)}")
 
 
 async def explain_definition(cluster: Cluster, thing: Object) -> Answer:
