@@ -37,7 +37,7 @@ class Scheme(NamedTuple):
     kinds: Collection[tuple[str, str]]
     """Versions (with their group) and kinds."""
     name: str
-    """What upstream calls it in its complaints."""
+    """Upstream's name of it in errors."""
 
 
 def load(data: bytes, cls: type[T], scheme: Scheme) -> T:

@@ -52,7 +52,7 @@ class APIError(Exception):
     code: int = 500
     reason: str = ""
     headers: Sequence[tuple[str, str]] = ()
-    """What the answer says besides, ahead of its body."""
+    """More headers of the response."""
 
     def __init__(
         self,

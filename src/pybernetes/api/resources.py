@@ -513,7 +513,7 @@ OPTIONAL: tuple[tuple[Resource, int], ...] = (
     (Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", False, verbs=("get", "list"), stored=False), 100),
     (Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", verbs=("get", "list"), stored=False), 100),
 )
-"""What is only served if --runtime-config asks for it, and the priority of its version."""
+"""Versions that are only served if --runtime-config enables them, with their priority."""
 
 ELSEWHERE = frozenset({"metrics.k8s.io"})
 """Groups that upstream's API server leaves to others: `api/all=true` does not mean them."""

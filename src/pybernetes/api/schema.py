@@ -44,7 +44,7 @@ class FieldInfo:
     items: FieldInfo | None = None
     """The element, if it is a list or a map."""
     variants: tuple[FieldInfo, ...] = ()
-    """What it can be, if that is more than one thing and some have fields; the kind is `any` then."""
+    """Its alternative types, if there are several and some have fields; the kind is `any` then."""
     format: str | None = None
     required: bool = False
     enum: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class FieldInfo:
     default: Any = UNSET
     """The schema's default, `UNSET` if there is none."""
     always: Any = UNSET
-    """What upstream writes when the field is unset, `UNSET` if it leaves it out."""
+    """The value that upstream writes for an unset field, `UNSET` if it leaves it out."""
     pointer: bool = False
     """Whether a text, number or flag can be zero without being absent."""
 

@@ -74,7 +74,7 @@ _VERBS = {
 
 
 COLLECTORS: list[Callable[[], Iterable[Metric]]] = []
-"""What other parts of the server count; they add themselves when they are first used."""
+"""Collectors of other parts of the server; they add themselves when they are first used."""
 
 
 class _Series:

@@ -16,7 +16,7 @@ from .negotiation import JSON, YAML, Format, output_format, wants_pretty
 from .verbs.large import beside_loop, collecting_later
 
 TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
-"""What objects and lists can be turned into; whether the one asked for fits is seen when the answer is there."""
+"""The kinds that objects and lists can be converted to; whether one fits is checked with the response."""
 
 
 class ListMeta(msgspec.Struct, omit_defaults=True, rename="camel", gc=False):

@@ -39,9 +39,9 @@ class RequestInfo(msgspec.Struct, gc=False):
     namespace: str = ""
     name: str = ""
     parts: tuple[str, ...] = ()
-    """What follows the subresource, as in `proxy/some/path`."""
+    """The path after the subresource, as in `proxy/some/path`."""
     selectors: Any = None
-    """What is selected (`authz.selectors.Selectors`) where that is not in the query: in access reviews.
+    """The selectors (`authz.selectors.Selectors`) where they are not in the query: in access reviews.
 
     False = authorization is not told of selectors: the old form of watches did not have them everywhere.
     """

@@ -25,7 +25,7 @@ from .keys import copy
 LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD = 15.0, 10.0, 2.0  # upstream's defaults
 JITTER = 1.2
 MAX_TRANSITIONS = 2**31 - 1
-"""What the field holds."""
+"""The greatest value of the field."""
 TOLERANCE = 20.0
 """Seconds that a lease may be overdue before health checks tell; upstream's."""
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 
 LATENCY_BUCKETS = (1e-8, 1e-7, 1e-6, 9.999999999999999e-06, 9.999999999999999e-05, 0.001, 0.01, 0.1, 1.0, 10.0)
-"""What client-go's work queues use: powers of ten from 10 ns to 10 s, as Go prints them."""
+"""The buckets of client-go's work queues: powers of ten from 10 ns to 10 s, as Go prints them."""
 
 Labels = tuple[str, ...]
 log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class Registry:
     def __init__(self) -> None:
         self._metrics: dict[str, Metric] = {}
         self.attachments: dict[str, object] = {}
-        """What metrics are computed from, kept by who computes them."""
+        """Objects from which collectors compute metrics."""
 
     def counter(self, name: str, help: str, labels: Labels = ()) -> Counter:
         """The counter of this name."""

@@ -87,7 +87,7 @@ class WorkQueue(Generic[T]):
         """Set while somebody waits for the work in progress to end."""
         self._shutting_down = False
         self._causes: dict[T, list[Cause]] = {}
-        """What has put items into the queue, where that is recorded; at most CAUSES for each item in `dirty`."""
+        """The causes that put items into the queue, where that is recorded; at most CAUSES for each item in `dirty`."""
         self._reasons: dict[T, list[Cause]] = {}
         """Likewise, of the items in `processing`."""
         self._added_at: dict[T, float] = {}

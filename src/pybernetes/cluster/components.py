@@ -85,7 +85,7 @@ class Chore:
 RENEW_EVERY = 12 * 60 * 60.0  # seconds; certificates are renewed a month before they end
 
 VERBOSITY = "--v=2"
-"""What upstream's own deployments run their components with: what an operator looks for is in the logs."""
+"""The verbosity of upstream's own deployments: operators find the log lines they look for."""
 
 
 def renewal(layout: Layout, addresses: Sequence[str]) -> Chore:

@@ -153,7 +153,7 @@ def be_called(argv: list[str]) -> bool:
 
 
 _shown: object = None
-"""What /proc/PID/cmdline reads; it must not go away."""
+"""The buffer behind /proc/PID/cmdline; it must not be freed."""
 
 
 def _show(line: bytes) -> bool:

@@ -18,7 +18,7 @@ from .meta import by_creation
 
 MAX_REVISION = 2**63 - 1
 MAX_COLLISIONS = 2**31 - 1
-"""What `status.collisionCount` holds; the count begins anew after it."""
+"""The greatest `status.collisionCount`; the count begins anew after it."""
 
 
 def template_patch(template: PodTemplateSpec | None) -> dict[str, Any]:

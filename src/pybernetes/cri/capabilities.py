@@ -64,7 +64,7 @@ DEFAULT = [
     "KILL",
     "AUDIT_WRITE",
 ]
-"""What a container has if nothing is said: containerd's and docker's."""
+"""The default capabilities of a container: containerd's and docker's."""
 
 
 def mask(names: Iterable[str], everything: int) -> int:

@@ -29,7 +29,7 @@ PAUSE, LONGEST_PAUSE = 0.05, 1.0
 WAIT = 30.0
 """Seconds to wait for a runtime that is away."""
 PASSING = ("Unavailable", "DeadlineExceeded", "Canceled", "Aborted", "Internal")
-"""What calls say while a runtime goes away or comes back."""
+"""The errors of calls while a runtime stops or starts."""
 
 # Not starts: who starts a container knows it.
 TYPES = {

@@ -35,7 +35,7 @@ class Mount:
     type: str
     options: str
     source: str = ""
-    """What is mounted, such as a device."""
+    """The mounted source, such as a device."""
 
 
 def mount(source: str, target: str | Path, type: str = "", flags: int = 0, options: str = "") -> None:

@@ -35,7 +35,7 @@ MAKING = 2.0
 """Seconds that a cancelled caller waits for the end of a call that makes something."""
 
 NOT_YET = "server is not initialized yet"
-"""What containerd answers, as `Unknown`, while it finds out what it had before it was restarted."""
+"""The error of containerd, as `Unknown`, while it restores its state after a restart."""
 INITIALIZING = 0.01
 """Seconds until it is asked again then."""
 

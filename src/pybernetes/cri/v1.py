@@ -13,7 +13,7 @@ from typing import Any
 from pybernetes.protofile import Method, Proto, read
 
 VERSION = "v1"
-"""What `VersionResponse.runtime_api_version` says."""
+"""The value of `VersionResponse.runtime_api_version`."""
 
 
 @cache

@@ -208,7 +208,7 @@ class Body(NamedTuple):
     wire: bytes
     """Answers and authorities."""
     additional: bytes = b""
-    """What is left out first where a response would be too long."""
+    """The section that is left out first where a response would be too long."""
 
 
 EMPTY = Body(0, 0, 0, b"")

@@ -17,7 +17,7 @@ from pybernetes.api.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
 from .message import CNAME, PTR, FormatError, Record, address_record, name_record, srv_record
 
 VERSION = "1.1.0"
-"""What the TXT record `dns-version` says."""
+"""The content of the TXT record `dns-version`."""
 NONE = "None"
 
 

@@ -135,7 +135,7 @@ class Frontend(asyncio.Protocol):
         self.transport: asyncio.Transport
         self.client = Client("", 0, False)
         self.broken = False
-        """What came last is no request; nothing after it is read."""
+        """The last bytes were no request; nothing after them is read."""
         self.tunnel: asyncio.Transport | None = None
         """The endpoint's transport, once both have left HTTP."""
         self._loop = server.loop

@@ -27,7 +27,7 @@ FLAGS = (
 
 
 _SILENT = ("image updated", "env updated", "resource requirements updated", "subjects updated")
-"""What prints nothing where nothing changes, even if the object is only shown."""
+"""Messages that are not printed where nothing changes, even if the object is only shown."""
 
 
 def infos(context: Context, resources: list[str]) -> tuple[list[Info], list[CLIError]]:

@@ -42,13 +42,13 @@ class Request(msgspec.Struct, eq=False):
     headers: dict[str, str]
     body: bytes
     head: Head | None = None
-    """What it has in common with others, where that is known."""
+    """The head that it shares with other requests, where that is known."""
     repeated: dict[str, list[str]] | None = None
     """Headers that came more than once, each value by itself."""
     annotations: tuple[tuple[str, str], ...] = ()
     """The audit annotations of the credential."""
     audit: Any = None
-    """What is recorded of it (`audit.recorder.Recorder`), where anything is."""
+    """Its audit recorder (`audit.recorder.Recorder`), where it is audited."""
     audit_id: str = ""
     """Set by a filter that needs it before the response is sent."""
     read: Any = None

@@ -25,7 +25,7 @@ from .upgrading import Target, UpgradeFailed, ask, connect, refusal, spdy_reques
 from .websocket import HandshakeError, ProtocolError, WebSocket, accept, is_websocket, protocols
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
-"""What can be spoken in SPDY, best first; from the fourth on the error stream carries a Status."""
+"""The subprotocols of SPDY, best first; from the fourth on the error stream carries a Status."""
 _WITH_STATUS = PROTOCOLS[:2]
 _LINGER = 30.0  # seconds for a command to end by itself when its client has gone and its stdin is at its end
 _LINGER_TERMINAL = 1.0  # the same where a terminal's stdin has no end that the command could read

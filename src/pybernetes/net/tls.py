@@ -60,7 +60,7 @@ INSECURE_CIPHERS = {
     "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
     "TLS_RSA_WITH_AES_256_GCM_SHA384": "AES256-GCM-SHA384",
 }
-"""What upstream takes as well, the first four without a warning.
+"""Cipher suites that upstream accepts, too, the first four without a warning.
 
 RC4 and 3DES, which it still names, OpenSSL has given up.
 """
@@ -179,7 +179,7 @@ class ServingTLS:
         self._contexts: dict[str, Context] = {}
         self._load()
         self.context = self._make(self._default)
-        """What to listen with."""
+        """The context to listen with."""
         self.context.sni_callback = self._hello
         self._by_address: dict[str, Context] = {}
         for address in {name for each in named for name in each.names if _is_address(name)}:

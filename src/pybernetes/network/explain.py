@@ -95,7 +95,7 @@ def endpoints(slices: Iterable[EndpointSlice], port: ServicePort, *, draining: b
 
 
 def _limits(service: Service, slices: Iterable[EndpointSlice]) -> list[str]:
-    """What of the Service keeps some clients from it."""
+    """The fields of the Service that exclude some clients."""
     spec = service.spec
     assert spec is not None
     nodes = sorted({each.node_name for one in slices for each in one.endpoints or () if each.node_name})
@@ -130,8 +130,8 @@ def service_of(address: str, services: Iterable[Service], ranges: Iterable[str])
 def behind(
     service: Service, slices: Sequence[EndpointSlice], source: Pod, address: str, port: int, protocol: str
 ) -> tuple[list[Report], list[tuple[str, int]]]:
-    """What keeps a pod from a Service apart from policies, and the endpoints that it can reach. Without an address its
-    cluster IP is meant; without a port all of its ports."""
+    """The reasons apart from policies that keep a pod from a Service, and the endpoints that it can reach. Without an
+    address its cluster IP is meant; without a port all of its ports."""
     spec, name = service.spec, _name(service)
     if spec is None or spec.type == "ExternalName":
         return [], []

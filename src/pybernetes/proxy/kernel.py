@@ -39,7 +39,7 @@ class Kernel:
         self._nft, self._tracked = nftables, tracked
         self.families = tuple(families)
         self._numbers: dict[Route, bytes] = {}
-        """What maps have for a route; both IP versions use the same."""
+        """The number of a route in maps; both IP versions use the same."""
         self._last_number = 0
 
     def watch(self) -> int:

@@ -137,7 +137,7 @@ class SQLiteStore:
         self._durable = 1
         """The last acknowledged revision. Rows above it may be in the log, but are not visible."""
         self._fresh: dict[int, Row] = {}
-        """What is durable and not known to be in the database, in the order of revisions."""
+        """The durable changes not known to be in the database, in the order of revisions."""
         self._folded = 1
         """The last revision that the database is known to hold."""
         self._compacted = 0

@@ -109,7 +109,7 @@ class Contents(msgspec.Struct):
     revision: int = 1
     folded: int = 1
     fresh: list[Row] = []
-    """What the log holds behind `folded`."""
+    """The records of the log behind `folded`."""
     compacted: int = 0
     purged: int = 0
     layout: int = 0

@@ -65,7 +65,7 @@ class Watcher(Generic[T]):
     def __init__(self, scope: str, select: Callable[[Change], T | None], revision: int) -> None:
         self.scope = scope
         self.ending = ""
-        """What keys end with, for one who watches all objects of one name."""
+        """The end of matching keys, for a watch on all objects of one name."""
         self.narrow = False
         """Whether it is for few of the objects in scope: one name, or the pods of one node."""
         self.select = select

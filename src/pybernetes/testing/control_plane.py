@@ -139,7 +139,7 @@ class ControlPlane:
         self._clock = SystemClock()
         self._listener: socket.socket | None = None
         self.components: dict[str, Component] = {}
-        """What can crash and start again, by name."""
+        """The components that can crash and start again, by name."""
 
     async def start(self) -> None:
         """Start everything, and return when the cluster is ready and at rest. TimeoutError, ValueError, OSError."""

@@ -45,7 +45,7 @@ class Recorder:
         self.dropped = 0
         self.finished: list[Span] = []
         self.open: dict[str, Span] = {}
-        """What goes on, by id."""
+        """The running spans, by id."""
         self.notify: Callable[[], None] = _ignore
         """Called for each finished span. Replaced by what sends them."""
         # A forked process makes a recorder of its own, so no two processes count alike.

@@ -8,7 +8,7 @@ Value = str | int | float | bool
 
 
 Mark = tuple[int, str, str]
-"""What happened in a span: when (nanoseconds since 1970), its name, a text. A plain tuple, as there are many."""
+"""An event in a span: its time (nanoseconds since 1970), its name, a text. A plain tuple, as there are many."""
 
 
 class Span(msgspec.Struct, array_like=True, eq=False):

@@ -21,7 +21,7 @@ class Node:
     parent: Node | None = None
     children: list[Node] = field(default_factory=list)
     links: list[Node] = field(default_factory=list)
-    """What else caused it."""
+    """Further causes."""
     critical: bool = False
     """On the way from the root to what ended last."""
 

@@ -64,7 +64,7 @@ class _Checker:
         self._enums: dict[int, Enumeration] = {}
         """By the identity of the schema, which the caller holds while this checks."""
         self._listed: dict[int, str] = {}
-        """What an error says about the values of an enumeration, likewise."""
+        """The listed values of an enumeration for errors, likewise."""
 
     def check(self, value: Any, schema: JSONSchemaProps, name: str, old: Any = NEW) -> Result:
         result = self.alone(value, schema, name, old)

@@ -98,7 +98,7 @@ def optional_or(steps: list[Step], name: str) -> Step:
 
 _PLAIN = frozenset((bool, int, UInt, float, str, bytes, list, dict, type(None)))
 _WRONG = (TypeError, AttributeError, ValueError)
-"""What implementations raise for values that are not of the type that was declared for them."""
+"""The exceptions of implementations for values that are not of the declared type."""
 
 
 def direct(steps: list[Step], overload: Overload) -> Step:

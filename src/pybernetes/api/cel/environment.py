@@ -26,13 +26,13 @@ from .types import Type
 from .values import CostLimitExceeded, EvaluationError
 
 PER_CALL_LIMIT = 1_000_000
-"""What one evaluation may cost (upstream's PerCallLimit)."""
+"""The cost limit of one evaluation (upstream's PerCallLimit)."""
 CHEAP = 10_000
-"""What an evaluation may cost where others wait for it: a few milliseconds."""
+"""The cost limit of an evaluation while other requests wait: a few milliseconds."""
 RUNTIME_BUDGET = 10_000_000
-"""What all evaluations for one object may cost (upstream's RuntimeCELCostBudget)."""
+"""The cost limit of all evaluations for one object (upstream's RuntimeCELCostBudget)."""
 MATCH_CONDITIONS_BUDGET = 2_500_000
-"""What all match conditions of one webhook may cost."""
+"""The cost limit of all match conditions of one webhook."""
 
 
 @cache

@@ -16,7 +16,7 @@ from .fieldset import Set, without_below
 from .paths import Path, field
 
 Filter = Callable[[Set], Set]
-"""What is left of a set."""
+"""Removes fields from a set."""
 
 
 @dataclass(frozen=True, slots=True)

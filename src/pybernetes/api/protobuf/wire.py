@@ -47,7 +47,7 @@ class Type(NamedTuple):
     convert: Callable[[Any], Any] | None = None
     message: Callable[[], Message] | None = None
     zero: Any = None
-    """What a map's entry without a value means."""
+    """The value of a map's entry without one."""
 
 
 class Message:

@@ -16,7 +16,7 @@ from ..cel.environment import Environment, Program
 from ..cel.libraries.quantity import QUANTITY
 
 MAX_COST: Final = 1_000_000
-"""What one evaluation may cost (upstream's CELSelectorExpressionMaxCost)."""
+"""The cost limit of one evaluation (upstream's CELSelectorExpressionMaxCost)."""
 
 _DOMAIN = t.Type("string", max_elements=63)
 _NAME = t.Type("string", max_elements=32)
@@ -41,7 +41,7 @@ class Checked(NamedTuple):
     problem: str
     """Why it is none; empty if it is."""
     cost: int
-    """What it costs at most."""
+    """The greatest cost."""
 
 
 @cache

@@ -17,9 +17,9 @@ from ..field import FieldError, Path, forbidden, internal, invalid
 from .rules import CompiledRule, as_json, compile_rules, field_type
 
 COST_LIMIT: Final = 10_000_000
-"""What one rule may cost by estimate, times the number of places it can stand at; upstream's number."""
+"""The limit of one rule's estimated cost, times the number of places it can stand at; upstream's number."""
 TOTAL_COST_LIMIT: Final = 100_000_000
-"""What all rules of a schema may cost."""
+"""The limit of the cost of all rules of a schema."""
 _NO_LIMIT: Final = 2**64 - 1
 _ADVICE: Final = (
     "try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings "

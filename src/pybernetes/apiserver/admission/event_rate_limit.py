@@ -89,7 +89,7 @@ class _Buckets:
         self._key = _KEYS[limit.type]
         self._most = limit.cache_size or _KEPT
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """What was left in a bucket, and when."""
+        """The tokens left in a bucket, and when."""
 
     def refusal(self, attributes: Attributes) -> str:
         """Take a token; what to say if there is none."""

@@ -18,7 +18,7 @@ from ..registry.registry import Registry
 from .plugin import CREATE, UPDATE, Attributes
 
 EXEMPT_GROUP = "admissionregistration.k8s.io"
-"""What configures admission is not subject to what it configures."""
+"""The kinds that configure admission are not subject to it."""
 
 Form = tuple[str, Resource, str]
 """Operation, the resource as the client named it, subresource."""

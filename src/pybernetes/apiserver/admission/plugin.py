@@ -39,7 +39,7 @@ class Attributes(msgspec.Struct, gc=False):
 
     operation: str
     resource: Resource
-    """What is written, in the version it is stored as; `new` and `old` are of its kind unless `body` says otherwise."""
+    """The written resource, in its storage version; `new` and `old` are of its kind unless `body` says otherwise."""
     subresource: str
     namespace: str
     name: str
@@ -51,7 +51,7 @@ class Attributes(msgspec.Struct, gc=False):
     options: Any = None
     """The `WriteOptions` or `DeleteOptions` of the request."""
     asked: Resource | None = None
-    """What the client asked for, which may be another version or group of the same objects."""
+    """The requested resource, which may be another version or group of the same objects."""
     body: tuple[str, str] | None = None
     """apiVersion and kind of `new` where a subresource speaks a kind of its own: Scale, Binding, Eviction, ..."""
     reinvoke: bool = False
@@ -59,7 +59,7 @@ class Attributes(msgspec.Struct, gc=False):
     reinvoking: bool = False
     """Whether this is that second time."""
     notes: dict[str, Any] | None = None
-    """What a plugin remembers from one call to the next of the same request, by the plugin's name."""
+    """The state that a plugin keeps between calls for the same request, by the plugin's name."""
     annotations: dict[str, str] | None = None
     """Annotations for the audit log."""
     undo: Callable[[], Awaitable[None]] | None = None

@@ -199,7 +199,7 @@ class _Waiter:
         self.evaluator = evaluator
         self.judged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.charges: list[tuple[str, Resources]] = []
-        """What quotas, by key, have been charged with for this request."""
+        """The usage charged to quotas, by key, for this request."""
 
     def settle(self, error: APIError | None) -> None:
         if self.judged.done():

@@ -23,7 +23,7 @@ Sink = Callable[[Event], bool]
 """Takes an event; false if it could not be kept and the request must fail for it."""
 
 DECISION, ALLOWED = "authorization.k8s.io/decision", "allow"
-"""What the authorizers have said of a request, among its annotations."""
+"""The authorizers' decision, among a request's annotations."""
 _CLOSED_EARLY = {"metadata": {}, "status": "Success", "message": "Connection closed early", "code": 200}
 
 

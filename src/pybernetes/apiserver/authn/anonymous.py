@@ -9,7 +9,7 @@ from pybernetes.net.http import Request
 from .user import ANONYMOUS, User
 
 PUBLIC = ("/healthz", "/livez", "/readyz", "/version")
-"""What everybody may see of a server whose authorizer allows everything to everybody who is known.
+"""The paths that anonymous users may read if the authorizer allows everything to all authenticated users.
 
 Upstream rejects all requests without a credential then; here health endpoints stay readable for monitors.
 """

@@ -21,7 +21,7 @@ _OIDC: dict[str, Any] = {
     "signing_algs": ["RS256"],
     "required_claim": (),
 }
-"""What the --oidc-* flags are if they are not given; one that is given counts as given, whatever it says."""
+"""The defaults of the --oidc-* flags; a flag that is given counts as given, whatever its value."""
 
 _MAXIMUM = (3600.0, float(1 << 32))  # seconds; what --service-account-max-token-expiration may be
 

@@ -41,7 +41,7 @@ class Signed(msgspec.Struct):
     header: Header
     payload: bytes
     text: bytes
-    """What is signed."""
+    """The signed bytes."""
     signature: bytes
 
 

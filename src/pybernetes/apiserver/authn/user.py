@@ -44,7 +44,7 @@ class BadCredential(Exception):
     def __init__(self, text: str, annotations: tuple[tuple[str, str], ...] = ()) -> None:
         super().__init__(text)
         self.annotations = annotations
-        """What to tell the audit log."""
+        """Annotations for the audit log."""
 
 
 class Authenticator(Protocol):
@@ -62,9 +62,9 @@ class TokenUser(msgspec.Struct, frozen=True):
     audiences: tuple[str, ...] = ()
     """Those of the audiences asked for that the token is meant for."""
     warnings: tuple[str, ...] = ()
-    """What to tell the client with the answer."""
+    """Warnings for the response."""
     annotations: tuple[tuple[str, str], ...] = ()
-    """What to tell the audit log each time the token is used."""
+    """Annotations for the audit log each time the token is used."""
     holds: Callable[[], bool] | None = None
     """Whether what the answer was made from is still what it was; quick, asked whenever the answer is used again."""
     lifetime: float = math.inf

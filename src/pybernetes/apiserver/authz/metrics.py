@@ -50,7 +50,7 @@ _kept: list[float] = []
 
 
 _retired: dict[tuple[str, str, str], int] = {}
-"""What authorizers had counted that are no more in the configuration, by kind, name and decision."""
+"""The counts of authorizers that are no longer configured, by kind, name and decision."""
 
 
 def retire(authorizer: Authorizer) -> None:

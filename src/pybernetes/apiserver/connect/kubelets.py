@@ -17,7 +17,7 @@ from ..aggregation.transport import Transport
 from ..registry.registry import Registry
 
 WEBSOCKETS = "ExtendWebSocketsToKubelet"
-"""What a node declares whose kubelet speaks WebSocket itself."""
+"""The declared feature of a node whose kubelet speaks WebSocket itself."""
 
 
 class Kubelet(msgspec.Struct, frozen=True):

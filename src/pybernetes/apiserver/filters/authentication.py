@@ -17,7 +17,7 @@ from ..authn.user import ANONYMOUS, User
 from ..flowcontrol.turns import Turns
 
 STANDARD_PREFIX = "x-remote-"
-"""What the headers begin with by which proxies say whom they speak for; they never reach a handler."""
+"""The prefix of headers by which proxies name their user; they never reach a handler."""
 
 
 class Authentication:

@@ -28,7 +28,7 @@ class Tracing:
         self._recorder = recorder
         self._rules = rules
         self._known: dict[tuple[str, str, str], bool] = {}
-        """What the rules say, by verb, group and resource; as many as there are of these, and KNOWN at most."""
+        """The rules' decisions, by verb, group and resource; as many as there are of these, and KNOWN at most."""
 
     def __call__(self, request: Request) -> Answer:
         info = request.info

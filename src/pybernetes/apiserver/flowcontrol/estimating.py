@@ -42,7 +42,7 @@ class Estimate(msgspec.Struct, frozen=True, gc=False):
 
 
 ONE = Estimate()
-"""What most requests take."""
+"""The estimate for most requests."""
 
 
 def estimate(registry: Registry, level: Level, info: RequestInfo) -> Estimate:

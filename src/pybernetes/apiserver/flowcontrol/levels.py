@@ -57,7 +57,7 @@ class Level:
         self.high = 0
         """The most seats that were wanted at once in the last period."""
         self.smoothed = 0.0
-        """What is usually wanted."""
+        """The smoothed demand."""
         self.queues: QueueSet[asyncio.Future[None]] | None = None
         self.hand = 0
         """How many queues a flow may use; 0 where there are none."""

@@ -51,7 +51,7 @@ class Order(msgspec.Struct, gc=False):
     protobuf: bool = False
     custom: dict[str, list[CustomKind]] | None = None
     optional: list[tuple[str, str, str]] = msgspec.field(default_factory=optional_resources)
-    """What is served of that which is built in and not usually served."""
+    """The built-in versions that are served although they are off by default."""
 
 
 FRAGMENTS = b"\0"

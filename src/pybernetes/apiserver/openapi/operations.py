@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pybernetes.api.base import Struct
 
 STATUS, PATCH_BODY, DELETE_OPTIONS, WATCH_EVENT, TEXT = "Status", "Patch", "DeleteOptions", "WatchEvent", "string"
-"""What a body or an answer is, if not a class or the list of a resource."""
+"""The types of bodies and responses that are not a class or the list of a resource."""
 _ANY_MEDIA = ("*/*",)
 _WATCHES = ("application/json;stream=watch",)
 _METHODS = {"get": "get", "create": "post", "update": "put", "patch": "patch", "delete": "delete"}

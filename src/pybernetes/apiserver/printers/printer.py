@@ -51,11 +51,11 @@ class Printer:
     cells: Callable[[Any, float], Cells]
     """The cells of an object, at a time in seconds since 1970. The object may lack everything: a bookmark does."""
     shape: type[msgspec.Struct] | None = None
-    """What to decode instead of the whole kind, where lists are long enough to make it worth it."""
+    """A partial type to decode instead of the whole kind, where lists are long enough to make it worth it."""
     conditions: Callable[[Any], tuple[Condition, ...]] | None = None
-    """What a client should know of the row, such as that its work is done."""
+    """The conditions of the row, such as that its work is done."""
     order: Callable[[Any], Any] | None = None
-    """What the rows of a list are sorted by, if not by name."""
+    """The sort key of the rows, if it is not the name."""
 
     @cached_property
     def encoded_columns(self) -> bytes:

@@ -38,7 +38,7 @@ class Registry:
         self.tokens: Tokens | None = None
         self.token_policy: TokenPolicy | None = None
         self.authentication_info: Callable[[], dict[str, str]] | None = None
-        """What `extension-apiserver-authentication` is to say."""
+        """The content of `extension-apiserver-authentication`."""
         self.authorizers: tuple[Authorizer, ...] = ()
         """Replaced as a whole when the configuration changes; who asks several questions takes them once."""
         self.rule_resolver: RuleResolver | None = None
@@ -66,7 +66,7 @@ class Registry:
         self.initializes = False
         """Whether objects may have to be initialized before they can be seen."""
         self.disabled: frozenset[Resource] = frozenset()
-        """What is built in and not served (`runtime_config`)."""
+        """Built-in resources that are not served (`runtime_config`)."""
         self.generation = 0
         """Counts the changes of what is served."""
         self.followers: list[Callable[[], None]] = []

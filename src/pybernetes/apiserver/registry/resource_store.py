@@ -90,7 +90,7 @@ class ResourceStore:
     custom: Any = None
     """How objects are read and shown, if the kind is one that users defined (`extensions.version.CustomVersion`)."""
     warning = ""
-    """What every client of the resource should know."""
+    """A warning for every client of the resource."""
     initializes = False
     """Whether objects may be hidden until they are initialized (`apiserver.initializers`)."""
     asks_webhook = False
@@ -110,7 +110,7 @@ class ResourceStore:
         self._writing: dict[str, deque[asyncio.Future[None]]] = {}
         self._converts = resource.api_version != storage.api_version
         self.form = resource.api_version
-        """What names the form of objects that are sent, for those who keep it for others."""
+        """The form of the objects sent, as a key for caches of them."""
         self.aliases = ALIASES.get((resource.group, resource.plural), {})
         self._setup()
 

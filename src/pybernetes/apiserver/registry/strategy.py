@@ -41,7 +41,7 @@ class Context(msgspec.Struct, gc=False):
     warnings: list[str] = []
     subresource: str = ""
     reservation: Reservation | None = None
-    """What `Strategy.reserve` took for the update under way."""
+    """The reservation of `Strategy.reserve` for the update under way."""
     group: str = ""
     """The API group of the request; that of the stored kind may be another (Events have two)."""
     name: str = ""
@@ -51,7 +51,7 @@ class Context(msgspec.Struct, gc=False):
     annotations: dict[str, str] | None = None
     """Annotations for the audit log, where the request is recorded."""
     verb: str = ""
-    """What the request does, in the word that permission is asked for."""
+    """The verb of the request, as authorization uses it."""
     large: bool = False
     """Whether the object is so large that work on it is done beside the event loop (`verbs.large`)."""
     refused: list[FieldError] = []

@@ -50,7 +50,7 @@ class Patch(NamedTuple):
 
     apply: Apply
     problems: list[str]
-    """What the patch itself says twice, or says that no patch can say."""
+    """Duplicate and unknown fields of the patch itself."""
     shown: str = ""
     """How messages show what was patched, if not by the outcome."""
     touched: Any = None

@@ -24,7 +24,7 @@ from pybernetes.cluster.progress import Progress
 from pybernetes.flags import file
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What ends a start: Ctrl-C, `timeout`, a terminal that is closed."""
+"""The signals that abort a start: Ctrl-C, `timeout`, a terminal that is closed."""
 TAKEN_OVER_WITHIN = 60.0  # seconds
 POLL = 0.02
 

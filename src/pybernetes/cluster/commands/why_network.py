@@ -150,7 +150,7 @@ async def _address(
 async def _behind(
     client: Client, service: Service, source: Pod, address: str, port: int, protocol: str
 ) -> tuple[list[Report], list[tuple[str, int]]]:
-    """What keeps the pod from a Service, and the endpoints behind it."""
+    """Reports on the pod and the Service, and the endpoints behind it."""
     from pybernetes.api.discovery.v1 import EndpointSlice
     from pybernetes.network import explain
 

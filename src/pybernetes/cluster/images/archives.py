@@ -23,7 +23,7 @@ from pybernetes.cri.embedded.images.store import RESERVE
 from pybernetes.cri.embedded.images.unpack import Header
 
 _WRONG = (tarfile.TarError, EOFError, ValueError, AttributeError, TypeError, KeyError, RecursionError)
-"""What bad archives lead to, also JSON of another shape."""
+"""The exceptions caused by bad archives, also by JSON of another shape."""
 
 
 def names(archive: Path) -> list[str]:

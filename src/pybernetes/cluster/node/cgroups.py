@@ -58,7 +58,7 @@ _PLAIN = {"rw", "ro", "xattr", "clone_children", "nsdelegate", "memory_recursive
 
 
 NEEDED = ("cpu", "memory", "pids")
-"""What limits of pods are made of."""
+"""The controllers that limits of pods need."""
 
 
 def missing(found: Iterable[Hierarchy]) -> list[str]:

@@ -53,7 +53,7 @@ class Nodes:
         self.outside = components.BIND_ADDRESS
         self.supervisor = "supervise-rootless" if self.inside else "supervise"
         self.differences = differences(rights(), namespaces.users())
-        """What is not as it would be with root."""
+        """The differences to running with root."""
         self._admin: Admin | None = None
 
     @property

@@ -78,7 +78,7 @@ class GarbageCollectorController(Controller[Any]):
         self.delete_queue: WorkQueue[Node] = self.new_queue("garbage_collector_attempt_to_delete")
         self.orphan_queue: WorkQueue[Node] = self.new_queue("garbage_collector_attempt_to_orphan")
         self.kinds: dict[tuple[str, str], Resource] = {}
-        """What is served, by apiVersion and kind, as owner references name it."""
+        """The served resources, by apiVersion and kind, as owner references name them."""
         self.monitors: dict[ResourceKey, tuple[Resource, Informer[Any], Handler[Any]]] = {}
         self._changed = asyncio.Event()
 

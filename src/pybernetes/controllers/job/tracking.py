@@ -18,7 +18,7 @@ from .conditions import is_finished
 from .pods import TRACKING_FINALIZER, has_tracking_finalizer
 
 JOB_CONTROLLER = "kubernetes.io/job-controller"
-"""What `managedBy` says for this controller."""
+"""The value of `managedBy` for this controller."""
 
 
 def managed_by_another(job: Job) -> str | None:

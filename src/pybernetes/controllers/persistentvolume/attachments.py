@@ -35,7 +35,7 @@ class Attachable:
 
     name: str
     title: str
-    """What events call it."""
+    """Its name in events."""
     exclusive: bool = False
     """Whether it can be on one node only."""
     persistent_volume: str = ""
@@ -163,7 +163,7 @@ class Plan:
     """The actions for a node."""
 
     report: list[str] = field(default_factory=list)
-    """What the kubelet may mount."""
+    """The volumes the kubelet may mount."""
     create: list[Attachable] = field(default_factory=list)
     blocked: list[Attachable] = field(default_factory=list)
     """Volumes that another node has."""

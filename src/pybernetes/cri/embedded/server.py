@@ -43,9 +43,9 @@ class Settings:
     """Where a runtime has its things."""
 
     root: Path
-    """What outlives a reboot: images, containers' files, records."""
+    """Survives a reboot: images, containers' files, records."""
     state: Path
-    """What does not: mounts, sockets."""
+    """Lost at a reboot: mounts, sockets."""
     cni_conf_dir: Path
     cni_bin_dirs: Sequence[str]
     cni_conf_template: Path | None = None

@@ -16,7 +16,7 @@ SERVED_WITHIN: Final = 30.0
 Json = dict[str, Any]
 CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 APPROVED: Final = "https://github.com/kubernetes-csi/external-snapshotter/pull/814"
-"""What the API server asks of definitions in a group of k8s.io."""
+"""The annotation's value that the API server requires of definitions in a group of k8s.io."""
 _TEXT: Final[Json] = {"type": "string"}
 _TIME: Final[Json] = {"type": "string", "format": "date-time"}
 _POLICY: Final[Json] = {"type": "string", "enum": ["Delete", "Retain"]}

@@ -16,7 +16,7 @@ _SCOPES = {
     "NotBestEffort": "Matches all pods that have at least one resource requirement set. These pods have a burstable or"
     " guaranteed quality of service.",
 }
-"""What each scope of a quota means."""
+"""The meaning of each scope of a quota."""
 
 
 def _scopes(this: Description, obj: dict[str, object], level: int, bullet: str) -> None:

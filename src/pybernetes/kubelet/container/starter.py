@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 _LOG_NAME = re.compile(r"(\d+)\.log(\..*)?")
 
 Extras = Callable[[Pod, AnyContainer], Awaitable[ContainerExtras | None]]
-"""What devices and CPUs a container gets."""
+"""Returns the devices and CPUs of a container."""
 
 
 class StartFailed(Exception):

@@ -23,7 +23,7 @@ TYPE: Final = "DRAPlugin"
 CALL_SECONDS: Final = 45.0
 """How long a driver may take; upstream's."""
 SERVICES: Final = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
-"""What drivers call the versions that we know, the best first."""
+"""The services of the known versions, the best first."""
 log = logging.getLogger(__name__)
 
 Took = Callable[[str, str, str, float], None]

@@ -55,7 +55,7 @@ DECLARED_FEATURES: Final = (
     "InPlacePodVerticalScalingInitContainers",
     "RestartAllContainersOnContainerExits",
 )
-"""What this kubelet can do that not every kubelet of the cluster need be able to: the scheduler looks at it."""
+"""The declared features of this kubelet, which not every kubelet of the cluster must have: the scheduler uses them."""
 
 
 @dataclass(slots=True)

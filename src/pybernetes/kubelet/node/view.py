@@ -65,7 +65,7 @@ class NodeView:
         check_reservation(self.machine_capacity, reservation(self.machine_capacity, eviction_hard=hard, **reserved))
         self.machine_allocatable = allocatable(self.machine_capacity, eviction_hard=hard, **reserved)
         self.enforced = enforced(self.machine_capacity, **reserved)
-        """What all pods together are limited to."""
+        """The limits of all pods together."""
         left = allocatable(self.machine_capacity, **reserved)["cpu"]
         self.reserved_milli_cpu = self.machine_capacity["cpu"].milli_value() - left.milli_value()
 

@@ -26,7 +26,7 @@ RESTARTING_ALL = "RestartAllContainers"
 RESIZE = "Resize"
 
 Verdict = Callable[[str], bool | None]
-"""What a probe of the container with this id says: True, False, or None = not known yet."""
+"""The result of a probe by container id: True, False, or None = not known yet."""
 
 
 def _no_verdict(_: str) -> bool | None:

@@ -34,7 +34,7 @@ PATIENCE: Final = 1.0
 log = logging.getLogger(__name__)
 
 Admit = Callable[[Pod], Awaitable[None]]
-"""What must be awaited before a pod is admitted (devices); raises `PodRefused`."""
+"""Awaited before a pod is admitted (devices); raises `PodRefused`."""
 
 
 class PodIntake:

@@ -79,7 +79,7 @@ class Parts:
     recorder: EventRecorder
     clock: Clock
     facts: Facts
-    """What a status needs to know that only the node knows."""
+    """The node's parts of a status."""
     predecessor: Callable[[PodWork], PodWork | None]
     """Another pod of the same name that has not ended."""
     network_problem: Callable[[], str]

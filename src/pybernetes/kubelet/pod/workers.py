@@ -58,7 +58,7 @@ class PodWork:
     """It shall end."""
     grace: int | None = None
     status_change: StatusChange | None = None
-    """What the node has to say about the end."""
+    """The node's change of the final status."""
     deleted: bool = False
     """Its source does not have it any more."""
     rejected: bool = False
@@ -79,7 +79,7 @@ class PodWork:
     timer: Timer | None = None
     synced_at: float = 0.0
     causes: list[Cause] = field(default_factory=list)
-    """What has woken the worker since its last step, where that is recorded; CAUSES at most."""
+    """The causes that have woken the worker since its last step, where that is recorded; CAUSES at most."""
     last: Span | None = None
     """The last step of which something came: what the runtime reports later came of it."""
 

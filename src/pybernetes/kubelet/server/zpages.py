@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _COMPONENT: Final = "kubelet"
 _PATHS: Final = ("/configz", "/flagz", "/healthz", "/metrics")
-"""What upstream's kubelet lists: those of its paths that belong to all components."""
+"""The paths that upstream's kubelet lists: those that all components have."""
 
 Flags = Callable[[], Mapping[str, str]]
 

@@ -56,7 +56,7 @@ class Command:
     stderr: str = ""
     exit_code: int = 0
     echo: bool = False
-    """What comes in goes out again, up to its end."""
+    """Whether stdin is copied to stdout, up to its end."""
 
     def fits(self, command: Sequence[str]) -> bool:
         """Whether it is about this command."""

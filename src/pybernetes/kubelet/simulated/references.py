@@ -14,7 +14,7 @@ from pybernetes.api.core.v1 import Pod, PodSpec, Volume
 CONFIG_MAP, SECRET = "configmap", "secret"
 
 Wanted = tuple[str, str]
-"""What sort of object, and its name."""
+"""The kind of object, and its name."""
 IsThere = Callable[[str, str, str], bool]
 """`is_there(sort, namespace, name)`"""
 

@@ -21,7 +21,7 @@ from .pod import SimulatedPod
 
 KUBEPODS: Final = "/kubepods"
 SYSTEM: Final = Usage(cpu=0, memory=256 << 20, working_set=256 << 20, rss=192 << 20, processes=100)
-"""What a node uses for itself, and its CPU in cores."""
+"""The node's own usage, and its CPU in cores."""
 SYSTEM_CPU: Final = 0.05
 
 

@@ -66,7 +66,7 @@ class FolderSource:
         self.pods = pods
         self._every = every
         self._known: dict[Path, _Manifest] = {}
-        """What each file said last, and the pods of the last time that it could be understood."""
+        """The last content of each file, and the pods of its last valid content."""
 
     async def run(self) -> None:
         """Follow until cancelled."""

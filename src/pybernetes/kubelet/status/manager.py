@@ -48,7 +48,7 @@ class _Entry:
     deleted: bool = False
     """The DELETE request was sent."""
     cause: Cause | None = None
-    """What has changed it, where that is recorded."""
+    """The cause of the change, where that is recorded."""
     changed: float = 0.0
     """When the status changed that has not been sent."""
 

@@ -38,7 +38,7 @@ class StatusFacts:
     """Fills in `started` and `ready` from the probes."""
     resources: Resources | None = None
     resize: Sequence[PodCondition] = ()
-    """What there is to say about a change of resources in place."""
+    """The conditions of a resize in place."""
     extend: Callable[[Pod, PodStatus], None] | None = None
     """Fills in what else is known: resources of the pod, health of devices."""
     recursive_read_only: bool = False

@@ -31,7 +31,7 @@ class Batch:
     def __init__(self) -> None:
         self._messages: list[bytes] = []
         self._subjects: list[str] = []
-        """What each message is about, for errors."""
+        """The subject of each message, for errors."""
         self._sets = 0
 
     def __len__(self) -> int:

@@ -62,7 +62,7 @@ class Agent:
         self._informers = informers
         self._wake = asyncio.Event()
         self._facts: dict[str, object] = {}
-        """What mattered of each Node when it was last seen: most of their changes do not."""
+        """The relevant fields of each Node when it was last seen: most of their changes do not matter."""
         self._told: dict[str, str] = {}
         self._recorded: dict[str, str] = {}
         self._tunnels: dict[int, UdpTunnel] = {}

@@ -50,7 +50,7 @@ class PolicyState:
         """Chains of policies, with how many pod chains lead there."""
         self._compiled: dict[tuple[str, Key], _Used] = {}
         self._tiers: dict[ISOLATION, _Used] = {}
-        """What the chains of ClusterNetworkPolicies of a pod chain refer to."""
+        """The objects that the chains of a pod's ClusterNetworkPolicies refer to."""
         self._peers: Counter[Peers] = Counter()
         self._ports: Counter[Port] = Counter()
         self._names: dict[object, str] = {}

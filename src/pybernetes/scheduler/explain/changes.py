@@ -66,7 +66,7 @@ class Closest:
     node: str
     refusals: list[Status]
     changes: list[str]
-    """What would do there if all of it were done; nothing if that was not found."""
+    """Changes that together would make the pod fit; empty if none were found."""
 
 
 def closest(framework: Framework, pod: PodInfo, verdicts: Verdicts) -> Closest | None:

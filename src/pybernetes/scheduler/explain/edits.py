@@ -14,7 +14,7 @@ from pybernetes.client.keys import copy
 from ..framework.podinfo import PodInfo
 
 Edit = tuple[str, Callable[[Node], None]]
-"""What is done to a node, in words and in deed."""
+"""A change of a node: its description, and the function that makes it."""
 
 
 def edited(node: Node, edits: Iterable[Edit]) -> Node:

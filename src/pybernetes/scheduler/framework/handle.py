@@ -108,7 +108,7 @@ class Handle(Protocol):
     metrics: Metrics
     nominator: Nominator
     nominated: NominatedSums
-    """What nominated pods will use, as columns."""
+    """The requests of nominated pods, as columns."""
     extenders: Sequence[Extender]
 
     @property

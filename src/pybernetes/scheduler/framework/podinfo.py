@@ -16,9 +16,9 @@ from pybernetes.api.quantity import Quantity
 from pybernetes.client.keys import Key
 
 DEFAULT_MILLI_CPU = 100
-"""What scoring counts for a container that asks for no CPU."""
+"""The CPU that scoring counts for a container without a request."""
 DEFAULT_MEMORY = 200 * 1024 * 1024
-"""What scoring counts for a container that asks for no memory."""
+"""The memory that scoring counts for a container without a request."""
 _MISSING = {"cpu": Quantity.milli(DEFAULT_MILLI_CPU), "memory": Quantity(DEFAULT_MEMORY)}
 
 Requests = Mapping[str, int]
@@ -87,7 +87,7 @@ class PodInfo:
         self.labels: dict[str, str] = metadata.labels or {}
         self.priority = self.spec.priority or 0
         self.requests: Requests
-        """What the pod asks for: `cpu` in thousandths, others in units. Without `pods`: one pod is one pod."""
+        """The pod's requests: `cpu` in thousandths, others in units. Without `pods`: one pod is one pod."""
         self.nonzero_requests: tuple[int, int]
         """CPU (thousandths) and memory with scoring's defaults for containers that ask for nothing."""
         self.requests, self.nonzero_requests = _requests(pod, self.spec)

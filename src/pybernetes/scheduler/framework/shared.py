@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..snapshot.snapshot import Snapshot
 
 MOST_BYTES = 64 << 20
-"""What all shared answers of a profile may take."""
+"""The memory limit of all shared results of a profile."""
 _BYTES_PER_ROW = 80
 FEW = 4
 """Up to so many rows, plain numbers are quicker than arrays."""

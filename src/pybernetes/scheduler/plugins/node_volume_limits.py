@@ -81,7 +81,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         self._rows_of: dict[Attached, set[int]] = {}
         """Where a volume is counted."""
         self._attached: dict[int, frozenset[Attached]] = {}
-        """What is counted on a row; rows without are not in it."""
+        """The counted volumes on a row; rows without are not in it."""
         self._rows_by_claim: dict[tuple[str, str], dict[int, int]] = {}
         """By namespace and name: rows with pods that use the claim, and how many."""
         self._stale: set[int] = set()

@@ -93,7 +93,7 @@ class Snapshot:
         self.pod_count: Int64 = np.zeros(self.capacity, dtype=np.int64)
         self.allowed_pods: Int64 = np.zeros(self.capacity, dtype=np.int64)
         self.nonzero_cpu: Int64 = np.zeros(self.capacity, dtype=np.int64)
-        """What scoring counts as requested CPU, in thousandths."""
+        """The CPU requests as scoring counts them, in thousandths."""
         self.nonzero_memory: Int64 = np.zeros(self.capacity, dtype=np.int64)
         self._allocatable: dict[str, Int64] = {}
         self._requested: dict[str, Int64] = {}

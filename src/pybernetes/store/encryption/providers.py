@@ -20,7 +20,7 @@ class Provider(Protocol):
     """One key of one kind of encryption."""
 
     prefix: bytes
-    """What every value written by it begins with; empty = it is written as it is."""
+    """The prefix of every value written by it; empty = values are written as they are."""
 
     def encrypt(self, value: bytes, key: str) -> bytes:
         """The bytes to store, without the prefix; `key` is the place they are stored at."""

@@ -37,7 +37,7 @@ MAKERS = {
 PODS, CLAIMS = ("", "pod", "pods", "po"), ("persistentvolumeclaim", "persistentvolumeclaims", "pvc")
 NODES, NAMESPACES = ("node", "nodes", "no"), ("namespace", "namespaces", "ns")
 KINDS = (*PODS, *CLAIMS, *NODES, *NAMESPACES, *MAKERS)
-"""What can be explained, in the words of a command line."""
+"""The kinds that can be explained, as words of a command line."""
 
 
 class Forbidden(Exception):

@@ -57,7 +57,7 @@ _FIXES: Final = (
     ("is paused", "kubectl rollout resume"),
     ("is cordoned", "kubectl uncordon"),
 )
-"""What would help, by words of a sentence, for explanations that do not say it themselves."""
+"""Fixes, by words of a sentence, for explanations without one."""
 
 
 async def explain(reader: asking.Reader, thing: Object) -> Answer:

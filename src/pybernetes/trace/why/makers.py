@@ -10,7 +10,7 @@ PODS_FAULTS = (
     *("ProgressDeadlineExceeded:", "BackoffLimitExceeded:", "PodFailurePolicy:"),
     *("FailedIndexes:", "MaxFailedIndexesExceeded:"),
 )
-"""What conditions say of makers that were given up because of their pods, which know more."""
+"""Messages of conditions of makers that were given up because of their pods, which know more."""
 
 
 def explain_maker(kind: str, maker: Object, events: Iterable[Object], owned: Iterable[Object]) -> Answer | None:

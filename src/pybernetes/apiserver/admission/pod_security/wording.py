@@ -9,7 +9,7 @@ from pybernetes.api.core.v1 import PodSpec
 
 Annotations = Mapping[str, str]
 Violation = tuple[str, str]
-"""What is wrong, in short and in detail."""
+"""The violation, in short and in detail."""
 Judge = Callable[[Annotations, PodSpec], Violation | None]
 
 

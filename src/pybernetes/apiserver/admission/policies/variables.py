@@ -26,7 +26,8 @@ class Variables:
         self._errors: dict[str, str] = {}
         self._cost = 0
         self.limit = PER_CALL_LIMIT
-        """What one variable may cost; exceeding less than upstream's limit ends the evaluation, to be tried again."""
+        """The cost limit of one variable; exceeding less than upstream's limit ends the evaluation, to be tried
+        again."""
 
     def cel_has(self, name: str) -> bool:
         """Whether there is such a variable."""

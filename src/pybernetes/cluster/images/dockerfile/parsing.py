@@ -53,7 +53,7 @@ class Heredoc:
     """A file written into the Dockerfile."""
 
     word: str
-    """What stands for it in the instruction: `<<NAME`."""
+    """Its placeholder in the instruction: `<<NAME`."""
     name: str
     content: str
     expands: bool

@@ -19,7 +19,7 @@ class Planned:
 
     index: int
     image: str
-    """What it begins from: an image, an earlier stage, or `scratch`."""
+    """Its base: an image, an earlier stage, or `scratch`."""
     name: str
     begin: Instruction
     instructions: list[Instruction] = field(default_factory=list)

@@ -20,7 +20,7 @@ from pybernetes.cri.embedded.images import roots
 from pybernetes.cri.embedded.syscalls import open_in_root
 
 PLACES = ("/proc", "/sys", "/dev", "/etc/resolv.conf", "/etc/hosts")
-"""What is mounted over, and made for that if it is missing; it does not belong to the layer."""
+"""Mount points, made if they are missing; they do not belong to the layer."""
 NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts")
 NETWORKS = ("default", "host", "none")
 WITHHELD = ("MKNOD",)

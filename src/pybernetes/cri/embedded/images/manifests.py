@@ -18,7 +18,7 @@ LAYERS = {
     "application/vnd.docker.image.rootfs.diff.tar": "",
     "application/vnd.docker.image.rootfs.diff.tar.gzip": "gzip",
 }
-"""What a layer can be, and how it is compressed then."""
+"""The media types of layers, and their compression."""
 CONFIGS = ("application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json")
 MOST_LAYERS = 127  # as docker: overlayfs takes no more than a page of options
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")

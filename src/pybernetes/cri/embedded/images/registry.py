@@ -38,7 +38,7 @@ LARGEST_MANIFEST = 4 << 20  # what registries take
 LARGEST_ANSWER = 1 << 20
 REDIRECTS = 10
 WITHOUT_HEAD = (400, 403, 405, 501)
-"""What servers answer to HEAD that know only GET; containerd asks anew after 405."""
+"""The responses to HEAD of servers that know only GET; containerd asks anew after 405."""
 PATIENCE = 60.0
 """Seconds that one request waits, in all, for a server that says when to come back."""
 LEAST_PAUSE = 1.0

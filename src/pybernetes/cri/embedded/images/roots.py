@@ -16,7 +16,7 @@ from pathlib import Path
 from .. import syscalls
 
 OPTIONS = "redirect_dir=off,metacopy=off,index=off"
-"""What is written must be understood without the layers below: as a layer of an image."""
+"""Upper folders must be readable without the layers below: as a layer of an image."""
 
 
 @contextlib.contextmanager

@@ -94,7 +94,7 @@ class ImageStore:
         self._leftovers = Leftovers()
         self._images: dict[str, Image] = {}
         self._archives: dict[str, dict[str, Any]] = {}
-        """What was read of a folder: `stamp` (size and time) and `names` of each archive."""
+        """The archives read of a folder: `stamp` (size and time) and `names` of each."""
         self._configs: dict[str, ImageConfig] = {}
         self._usages: dict[str, Usage] = {}
         self._adding = threading.RLock()

@@ -44,7 +44,7 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno
 _XATTR = "SCHILY.xattr."
 _KEPT = ("security.capability", "user.")
 _OVERLAY = "user.overlay."
-"""What steers overlayfs where there is no root."""
+"""The prefix of overlayfs' attributes without root."""
 
 
 class UnsafeArchive(ValueError):

@@ -137,7 +137,7 @@ class _Taken:
     request: _Request
     device: PoolDevice
     capacity: Amounts | None
-    """What it takes of a shared device."""
+    """The capacity it consumes of a shared device."""
 
 
 class Allocator:

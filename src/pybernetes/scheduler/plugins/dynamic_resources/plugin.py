@@ -116,7 +116,7 @@ class _State:
     unavailable: dict[str, ResourceClaim] = field(default_factory=dict)
     """Claims whose devices cannot be used on some node; giving them up may help."""
     chosen: _OnNode | None = None
-    """What the pod gets, once it has its node."""
+    """The pod's allocation, once it has its node."""
     pending: list[str] = field(default_factory=list)
     """Uids of claims that are about to get devices."""
     made: ResourceClaim | None = None

@@ -57,13 +57,13 @@ class Pool:
     incomplete: bool = False
     """Its slices are just being replaced."""
     invalid: bool = False
-    """What its slices say contradicts itself."""
+    """Whether its slices contradict each other."""
     devices: list[PoolDevice] = field(default_factory=list)
     """Those that the node may use."""
     others: list[PoolDevice] = field(default_factory=list)
     """Those of other nodes; they use the same counters."""
     counters: Counters = field(default_factory=dict)
-    """What devices of the pool share."""
+    """The counters that devices of the pool share."""
 
 
 class Slices:
