@@ -149,5 +149,5 @@ def test_sockets_are_in_no_folder_that_somebody_else_has_made(tmp_path: Path, mo
     others.symlink_to(mine)
     for name in ("shared", "others"):
         monkeypatch.setattr(prepare, "_SOCKETS", str(tmp_path / name))
-        with pytest.raises(PermissionError, match="nobody else may enter"):
+        with pytest.raises(PermissionError, match="not a private folder"):
             prepare._short_folder(long)
