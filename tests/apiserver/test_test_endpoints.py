@@ -91,3 +91,22 @@ def test_a_body_that_cannot_be_is_refused(client: Client, body: object, message:
     answer = client.post(STATE, body)
     assert answer.status == 400
     assert message in answer.message
+
+
+def test_what_has_changed_since_a_revision_is_answered_in_order(client: Client) -> None:
+    before = client.get(STATE).json["revision"]
+    client.post(MAPS, {"metadata": {"name": "changed"}, "data": {"a": "1"}})
+    client("DELETE", f"{MAPS}/changed")
+    found = client.get(f"{STATE}?after={before}").json
+    own = [each for each in found["changes"] if each["key"] == "/registry/configmaps/default/changed"]
+    assert [each["value"] and each["value"]["data"] for each in own] == [{"a": "1"}, None]
+    assert before < own[0]["revision"] < own[1]["revision"] <= found["revision"]
+    rest = client.get(f"{STATE}?after={found['revision']}").json
+    assert not [each for each in rest["changes"] if "changed" in each["key"]]
+
+
+@pytest.mark.parametrize("after", ["", "x", "-1", "1.5", "9" * 19, "%D9%A3"])
+def test_what_is_no_revision_is_refused(client: Client, after: str) -> None:
+    answer = client.get(f"{STATE}?after={after}")
+    assert answer.status == 400
+    assert "is no revision" in answer.json["message"]

@@ -1,26 +1,30 @@
 """`/debug/state` (`--enable-test-endpoints`): the whole store as JSON, and writes to it past every check.
 
-For `pyb snapshot` and golden snapshots of tests. GET answers all entries as of one revision; POST writes and deletes
-keys. The writes are ordinary changes of the store: revisions grow and watches see them. Values that are no JSON
-(encrypted ones whose key is missing) are left out and counted.
+For `pyb snapshot` and golden snapshots of tests. GET answers all entries as of one revision, `?after=REVISION` what has
+changed since then (`pyb record`); POST writes and deletes keys. The writes are ordinary changes of the store: revisions
+grow and watches see them. Values that are no JSON (encrypted ones whose key is missing) are left out and counted.
 """
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from pybernetes.api.errors import BadRequest, MethodNotAllowed
+from pybernetes.api.errors import BadRequest, MethodNotAllowed, ResourceExpired
 from pybernetes.net.http import Request, Response
-from pybernetes.store.base import Store
+from pybernetes.store.base import Compacted, Store
 
 PATH = "/debug/state"
 PREFIX = "/registry/"
 EVENTS = "/registry/events/"
 PAGE = 500
 MAX_TRIES = 100
+LOOK = 1.0
+"""Seconds at most for changes that have been made already."""
 
 
 class _Write(msgspec.Struct, forbid_unknown_fields=True):
@@ -37,7 +41,8 @@ class StateEndpoint:
 
     async def __call__(self, request: Request) -> Response:
         if request.method == "GET":
-            return await self._read()
+            after = request.info.query.get("after")
+            return await (self._read() if after is None else self._changes(after))
         if request.method == "POST":
             return await self._write(request.body)
         raise MethodNotAllowed
@@ -57,6 +62,35 @@ class StateEndpoint:
                 break
             after = page.entries[-1].key
         return Response(msgspec.json.encode({"revision": revision, "leftOut": left_out, "entries": entries}))
+
+    async def _changes(self, after: str) -> Response:
+        """Each change after a revision, in order; the time of this server. APIError."""
+        if not after.isascii() or not after.isdecimal() or len(after) > 18:
+            raise BadRequest(f"after: {after!r} is no revision")
+        store, found, left_out = self._store(), [], 0
+        reached, until = int(after), await store.revision()
+        watch = store.watch(PREFIX, after=reached)
+        try:
+            if reached < until:
+                async with asyncio.timeout(LOOK):  # the last changes may be of other keys
+                    async for events in watch:
+                        for each in events:
+                            reached = each.revision
+                            if each.value is not None and each.value[:1] not in (b"{", b"["):
+                                left_out += 1
+                                continue
+                            value = msgspec.Raw(each.value if each.value is not None else b"null")
+                            found.append({"revision": each.revision, "key": each.key, "value": value})
+                        if reached >= until:
+                            break
+        except TimeoutError:
+            pass
+        except Compacted as error:
+            raise ResourceExpired(str(error)) from None
+        finally:
+            await watch.close()
+        answer = {"revision": reached, "now": time.time(), "leftOut": left_out, "changes": found}
+        return Response(msgspec.json.encode(answer))
 
     async def _write(self, body: bytes) -> Response:
         try:

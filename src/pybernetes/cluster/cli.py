@@ -35,6 +35,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "at": (_COMMANDS + "at", "show objects as they were at a revision: at REVISION get RESOURCE"),
     "diff": (_COMMANDS + "diff", "show what has changed between two revisions, and who changed it"),
     "trace": (_COMMANDS + "trace", "run a command and show all that it caused; or what led to an object"),
+    "record": (_COMMANDS + "record", "keep all that changes in a cluster, and whose decision it was, in a file"),
+    "replay": ("pybernetes.simulation.replay", "what today's controllers and scheduler would do differently in it"),
     "test": (_COMMANDS + "test", "install what the tests need, then lint, type-check and run them"),
     "lock": (_COMMANDS + "lock", "pin the newest versions of all packages, with hashes, in requirements/"),
     "mutate": (_COMMANDS + "mutate", "break the code at random places and tell which breaks no test notices"),

@@ -72,9 +72,9 @@ PATIENT = Timeouts(header=FOREVER, request=FOREVER, idle=FOREVER, answer=FOREVER
 class _Server(APIServer):
     """An API server that listens in the memory network, and in a fork on a port of the machine."""
 
-    def __init__(self, flags: list[str], before: _Server | None = None) -> None:
-        """`before`: whose store and spans it takes over; new ones without it."""
-        self._left = before.store if before else None
+    def __init__(self, flags: list[str], before: _Server | None = None, store: Store | None = None) -> None:
+        """`before`: whose store and spans it takes over; new ones without it. `store`: one that is filled already."""
+        self._left = before.store if before else store
         self.traces: Traces = before.traces if before else Traces(None, size=SPANS_SIZE)
         super().__init__(parse_server(flags), PATIENT)
 
@@ -130,9 +130,10 @@ class _Server(APIServer):
 class ControlPlane:
     """The components of one cluster, from `start` to the end of the process."""
 
-    def __init__(self, options: ClusterOptions, pki: Path, folder: Path) -> None:
-        """`folder` is for the cluster's own files."""
+    def __init__(self, options: ClusterOptions, pki: Path, folder: Path, store: Store | None = None) -> None:
+        """`folder` is for the cluster's own files; `store` has what is there in the beginning."""
         self._options = options
+        self._store = store
         self._layout = Layout("test", pki.parent)
         self._folder = folder
         self._tokens = {user: secrets.token_hex(16) for user in USERS}
@@ -147,7 +148,7 @@ class ControlPlane:
             self._layout, HOST, PORT, HOST, "memory://", self._write_tokens(), self._options.api_server_flags
         ).argv
         self._flags = list(argv[argv.index("apiserver") + 1 :])
-        self.server = _Server(self._flags)
+        self.server = _Server(self._flags, store=self._store)
         makers: dict[str, Callable[[Client], Worker]] = {
             CONTROLLER_MANAGER: self._controllers,
             SCHEDULER: self._scheduler,

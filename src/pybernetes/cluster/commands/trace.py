@@ -51,10 +51,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(name=None)
     parser.add_argument("what", nargs="?", metavar="KIND/NAME", help="what led to this object, and what came of it")
     parser.add_argument("--namespace", "-n", help="its namespace (default: the kubeconfig's)")
-    parser.add_argument("--since", type=_seconds, metavar="TIME", help="everything of the last 30s, 10m, 2h")
+    parser.add_argument("--since", type=seconds, metavar="TIME", help="everything of the last 30s, 10m, 2h")
     parser.add_argument("--kubeconfig", help="credentials (default: the cluster's own, else $KUBECONFIG)")
     wait = "how long to wait for a command's consequences (default: 60s)"
-    parser.add_argument("--timeout", type=_seconds, default=60.0, metavar="TIME", help=wait)
+    parser.add_argument("--timeout", type=seconds, default=60.0, metavar="TIME", help=wait)
     parser.add_argument("--json", action="store_true", help="a list of spans, in the names of OTLP's JSON form")
     parser.add_argument("--outline", action="store_true", help="who caused what, without times")
     parser.add_argument("--html", metavar="FILE", help="write one page with the waterfall, which opens anywhere")
@@ -62,7 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """A duration of the command line: 30s, 10m, 2h."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "s")
     if not number.isdecimal() or len(number) > 9:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time; 30s, 10m and 2h are")
