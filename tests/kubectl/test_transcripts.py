@@ -7,6 +7,7 @@ recorded. The others share one, each in its own namespace.
 from __future__ import annotations
 
 import io
+import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -67,6 +68,9 @@ def test_commands_print_what_upstreams_kubectl_prints(
     kubectl_transcripts.config_for(server.kubeconfig, namespace, tmp_path / "config")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
     monkeypatch.setenv("HOME", str(tmp_path))
+    # No plugin of this machine: `plugin list` would show it.
+    folders = [folder for folder in os.get_exec_path() if not any(Path(folder).glob("kubectl-*"))]
+    monkeypatch.setenv("PATH", os.pathsep.join(folders))
     for name, value in kubectl_transcripts.ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(kubectl_transcripts.MANIFESTS)

@@ -268,9 +268,14 @@ class Client:
     ) -> Iterator[dict[str, Any]]:
         """The events of a watch, until the server ends it or `--request-timeout` does.
 
-        With a `timeout` of the caller's own, TimeoutError is raised when it is up.
+        With a `timeout` of the caller's own, TimeoutError is raised when it is up, also before the server answers.
         """
-        response = self.open("GET", path, {**parameters, "watch": True}, timeout=timeout, **options)
+        try:
+            response = self.open("GET", path, {**parameters, "watch": True}, timeout=timeout, **options)
+        except ConnectionFailed as error:
+            if timeout and error.timed_out:
+                raise TimeoutError from None
+            raise
         try:
             for line in response.lines():
                 if line.strip():

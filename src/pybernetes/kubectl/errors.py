@@ -52,10 +52,11 @@ class PlainError(CLIError):
 class ConnectionFailed(CLIError):
     """The server could not be reached or the connection broke."""
 
-    def __init__(self, message: str, url: str = "", refused_host: str = "") -> None:
+    def __init__(self, message: str, url: str = "", refused_host: str = "", timed_out: bool = False) -> None:
         super().__init__(message)
         self.url = url
         self.refused_host = refused_host
+        self.timed_out = timed_out
 
     def text(self) -> str:
         if self.refused_host:

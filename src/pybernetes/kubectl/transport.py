@@ -384,6 +384,7 @@ class Transport:
                 if self.config.timeout
                 else f"{where}: i/o timeout",
                 url,
+                timed_out=True,
             )
         if isinstance(error, EOFError):
             return ConnectionFailed("EOF", url)
