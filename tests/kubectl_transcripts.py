@@ -5,7 +5,8 @@
     = 1
 
 `>` is a line of stdout, `!` of stderr, `=` the exit code where it is not 0; `%` at the very end: no line break.
-Each file plays in a namespace of its own, in order, in the folder tests/kubectl/manifests; `$TMP` is an empty folder.
+Each file plays in a namespace of its own, in order, in the folder tests/kubectl/manifests, which is `$HERE` in what is
+printed; `$TMP` is an empty folder.
 What differs from run to run
 (ages, times, UIDs, versions, addresses) is replaced before texts are compared.
 """

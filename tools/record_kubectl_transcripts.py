@@ -36,7 +36,9 @@ def main() -> None:
                 done = subprocess.run(
                     ["bash", "-c", command], env=environment, cwd=MANIFESTS, capture_output=True, text=True, timeout=60
                 )
-                entry.stdout, entry.stderr = (text.replace(folder, "$TMP") for text in (done.stdout, done.stderr))
+                entry.stdout, entry.stderr = (
+                    text.replace(folder, "$TMP").replace(str(MANIFESTS), "$HERE") for text in (done.stdout, done.stderr)
+                )
                 entry.code = done.returncode
             path.write_text(dump(entries))
         print(f"{path}: {len(entries)} commands")

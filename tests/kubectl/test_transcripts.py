@@ -77,10 +77,11 @@ def test_commands_print_what_upstreams_kubectl_prints(
     run = Runner(monkeypatch)
     run("create", "namespace", namespace)
     different = []
+    folder, here = str(tmp_path), str(kubectl_transcripts.MANIFESTS)
     for entry in kubectl_transcripts.load(path):
-        folder = str(tmp_path)
         stdout, stderr, code = run(*(word.replace("$TMP", folder) for word in shlex.split(entry.command)[1:]))
-        found = [kubectl_transcripts.normalized(text.replace(folder, "$TMP")) for text in (stdout, stderr)]
+        texts = [text.replace(folder, "$TMP").replace(here, "$HERE") for text in (stdout, stderr)]
+        found = [kubectl_transcripts.normalized(text) for text in texts]
         wanted = [kubectl_transcripts.normalized(text) for text in (entry.stdout, entry.stderr)]
         if (found, code) != (wanted, entry.code):
             different.append(

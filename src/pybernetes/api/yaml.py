@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
@@ -63,6 +64,18 @@ def yaml_to_json(body: bytes) -> tuple[bytes, list[str]]:
 
 def yaml_to_value(body: bytes) -> tuple[Any, list[str]]:
     """The first document as JSON data, and a line for each key that is given twice. Raises YAMLProblem."""
+    return _read(body, _Reader(), ())
+
+
+def yaml12_to_value(body: bytes, texts: Sequence[str] = ()) -> Any:
+    """The first document by the rules of YAML 1.2, as kustomize reads it: `yes` and `on` are text, and so is each key.
+
+    Below the path `texts` every scalar is text. A key that is given twice is an error. Raises YAMLProblem.
+    """
+    return _read(body, _ModernReader(), texts)[0]
+
+
+def _read(body: bytes, reader: _Reader, texts: Sequence[str]) -> tuple[Any, list[str]]:
     try:
         _check_depth(body)
         loader = _Nodes(body)
@@ -70,7 +83,7 @@ def yaml_to_value(body: bytes) -> tuple[Any, list[str]]:
             node = loader.get_node() if loader.check_node() else None
         finally:
             loader.dispose()
-        reader = _Reader()
+        _mark_texts(node, texts)
         value = reader.value(node) if node is not None else None
         return value, reader.repeated
     except yaml.YAMLError as error:
@@ -107,6 +120,18 @@ class _Nodes(_Loader):  # type: ignore[misc,valid-type]
         if kind is yaml.ScalarNode:
             return _PLAIN if isinstance(implicit, tuple) and implicit[0] else f"{_TAG}str"
         return f"{_TAG}map" if kind is yaml.MappingNode else f"{_TAG}seq"
+
+
+def _mark_texts(node: yaml.Node | None, path: Sequence[str]) -> None:
+    """Makes the scalars of a mapping text, where there is one at the path."""
+    for key in path:
+        if type(node) is not yaml.MappingNode:
+            return
+        node = next((value for name, value in node.value if name.value == key), None)
+    if path and type(node) is yaml.MappingNode:
+        for _, value in node.value:
+            if type(value) is yaml.ScalarNode and value.tag == _PLAIN:
+                value.tag = f"{_TAG}str"
 
 
 class _Reader:
@@ -185,6 +210,39 @@ class _Reader:
             allowed = 0.99 - 0.89 * min(max(self._visited - 400_000, 0) / 3_600_000, 1.0)
             if self._aliased / self._visited > allowed:
                 raise YAMLProblem("yaml: document contains excessive aliasing")
+
+
+class _ModernReader(_Reader):
+    """Reads YAML 1.2, but for numbers, which are as in 1.1; dates become times."""
+
+    def value(self, node: yaml.Node) -> Any:
+        if type(node) is yaml.ScalarNode and node.tag == _PLAIN:
+            if node.value in _OLD_BOOLEANS:
+                self._count()
+                return node.value
+            if _DATE.fullmatch(node.value):
+                self._count()
+                return f"{node.value}T00:00:00Z"
+        return super().value(node)
+
+    def _mapping(self, node: yaml.Node) -> dict[str, Any]:
+        found = super()._mapping(node)
+        if self.repeated:
+            line, _, rest = self.repeated[0].partition(": key ")
+            raise YAMLProblem(
+                f"yaml: unmarshal errors:\n  {line}: mapping key {rest.split(' already')[0]} already defined"
+            )
+        return found
+
+    def _key(self, node: yaml.Node, value_node: yaml.Node) -> str:
+        if type(node) is not yaml.ScalarNode:
+            raise YAMLProblem("yaml: invalid map key")
+        self._count()
+        return str(node.value)
+
+
+_OLD_BOOLEANS = frozenset((*_TRUE[3:], *_FALSE[3:]))
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:

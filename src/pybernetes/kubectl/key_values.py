@@ -53,7 +53,7 @@ def _literal(text: str) -> tuple[str, bytes]:
         raise CLIError(f"invalid literal source {text}, expected key=value")
     if value[:1] in "\"'" and len(value) > 1 and value[-1] == value[0]:
         value = value[1:-1]
-    _check(key)
+    check_key(key)
     return key, value.encode("utf-8", "surrogateescape")
 
 
@@ -74,11 +74,11 @@ def _files(source: str) -> list[tuple[str, bytes]]:
         for entry in sorted(os.listdir(path)):
             full = os.path.join(path, entry)
             if os.path.isfile(full):
-                _check(entry)
+                check_key(entry)
                 found.append((entry, _read(full)))
         return found
     content = _read(path)
-    _check(name)
+    check_key(name)
     return [(name, content)]
 
 
@@ -109,7 +109,8 @@ def _environment(path: str) -> list[tuple[str, bytes]]:
     return found
 
 
-def _check(key: str) -> None:
+def check_key(key: str) -> None:
+    """Raises CLIError for a key that no ConfigMap may have."""
     if not key or len(key) > 253 or not all(char in _KEY for char in key) or key in (".", ".."):
         raise CLIError(
             f'"{key}" is not valid key name for a ConfigMap: a valid config key must consist of alphanumeric'

@@ -41,7 +41,7 @@ def type_of(api_version: str, kind: str) -> str | None:
     return _load()[0].get(f"{api_version}/{kind}")
 
 
-def _field(cls: str, key: str) -> tuple[str, str, str]:
+def field(cls: str, key: str) -> tuple[str, str, str]:
     """A field's strategy, merge key and type."""
     return _load()[1].get(cls, {}).get(key, _NOTHING)
 
@@ -79,7 +79,7 @@ def _merge_three(original: Map, modified: Map, current: Map) -> Map:
 def _three(original: Map, modified: Map, current: Map, cls: str) -> Map:
     patch: Map = {}
     for key, value in modified.items():
-        strategy, merge_key, child = _field(cls, key)
+        strategy, merge_key, child = field(cls, key)
         here = current.get(key)
         before = original.get(key)
         if here is None:
@@ -155,7 +155,7 @@ def conflicts(patch: Map, changed: Map, cls: str) -> bool:
     for key, left in patch.items():
         if key in ("$patch", "$retainKeys") or key not in changed:
             continue
-        strategy, merge_key, child = _field(cls, key.rpartition("/")[2])
+        strategy, merge_key, child = field(cls, key.rpartition("/")[2])
         if _conflict(left, changed[key], strategy, merge_key, child):
             return True
     return False
@@ -206,7 +206,7 @@ def merge(target: Map, patch: Map, cls: str | None) -> Map:
             result[name] = [each for each in result.get(name) or () if each not in value]
         if key.startswith("$"):
             continue
-        strategy, merge_key, child = _field(cls, key)
+        strategy, merge_key, child = field(cls, key)
         here = result.get(key)
         if value is None:
             result.pop(key, None)
