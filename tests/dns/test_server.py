@@ -115,6 +115,20 @@ async def test_a_change_is_seen_by_the_next_query() -> None:
         assert (await ask(port, WEB)).rcode() == dns.rcode.NXDOMAIN
 
 
+async def test_an_external_name_that_becomes_another_service_is_seen_by_the_next_query() -> None:
+    names, out = zone(), "out.shop.svc.cluster.local"
+    async with upstream() as (_, other_port), serving(Chain(names, forwarder=Forwarder([(HOST, other_port)]))) as found:
+        server, port = found
+        assert len(shown(await ask(port, out))) == 2
+        names.replace("shop/out", [name_record(out, CNAME, 30, "no.example.com")])
+        assert (await ask(port, out)).rcode() == dns.rcode.NXDOMAIN
+        names.replace("shop/out", [address_record(out, 30, "10.96.0.8")])
+        assert shown(await ask(port, out)) == [f"{out}. 30 IN A 10.96.0.8"]
+        names.replace("shop/out", [name_record(out, CNAME, 30, out)])
+        assert shown(await ask(port, out)) == [f"{out}. 30 IN CNAME {out}."], "an alias of itself is given once"
+        assert len(server.cache) == 1
+
+
 async def test_large_answers_are_truncated_over_udp_and_whole_over_tcp() -> None:
     async with serving(Chain(zone())) as (_, port):
         reply = await ask(port, "many.shop.svc.cluster.local")

@@ -9,7 +9,7 @@ import pytest
 from network.policy.objects import cluster_policy, labels, policy
 from proxy.services import endpoint, endpoint_slice, service, terminating
 
-from pybernetes.api.core.v1 import Pod, PodIP
+from pybernetes.api.core.v1 import Pod, PodIP, ServicePort
 from pybernetes.cluster.commands import why_network
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.network.explain import Facts, Report, behind, explain_connection, explain_service, service_of
@@ -60,6 +60,15 @@ def test_endpoints_that_are_there() -> None:
     assert report.good
     assert "2 ready endpoints" in report.summary
     assert "10.1.0.2:8080" in report.text()
+    assert one_endpoint_of_two_ports().summary == "service default/web has 1 ready endpoint"
+
+
+def one_endpoint_of_two_ports() -> Report:
+    two = service()
+    assert two.spec is not None
+    assert two.spec.ports is not None
+    two.spec.ports.append(ServicePort(port=81))
+    return explain_service(two, [endpoint_slice("10.1.0.2")], [])
 
 
 def test_endpoints_that_only_terminate_serve_until_they_have_ended() -> None:

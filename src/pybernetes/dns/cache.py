@@ -31,6 +31,8 @@ class Answer:
     until: float = 0.0
     """The monotonic time at which the TTL ends; 0 for answers of the cluster zone."""
     since: float = 0.0
+    of_zone: bool = False
+    """Another server's answer behind an alias of the cluster zone (ExternalName): it goes when the zone changes."""
     hits: int = 0
     renewing: bool = False
     """It is being fetched anew; set when `is_due` said so, and for good if that failed."""
@@ -126,12 +128,11 @@ class Cache:
         if generation != self._generation:
             self._local.clear()
             self._generation = generation
-        found = self._local.get(key)
-        if found is None:
-            found = self._foreign.get(key)
-            if found is not None and found.until <= now:
-                del self._foreign[key]
-                found = None
+        kept = self._local if key in self._local else self._foreign
+        found = kept.get(key)
+        if found is not None and found.until and found.until <= now:
+            del kept[key]
+            found = None
         if found is None:
             self.misses += 1
         else:
@@ -140,7 +141,7 @@ class Cache:
 
     def put(self, key: Hashable, answer: Answer, generation: int) -> None:
         """Keep an answer that was made at this generation of the zone."""
-        if answer.until:
+        if answer.until and not answer.of_zone:
             kept = self._foreign
         elif generation == self._generation:
             kept = self._local

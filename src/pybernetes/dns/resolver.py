@@ -102,14 +102,13 @@ class Resolver:
             reply = await outside.forwarder.ask(target, kind)
         except Unanswered:
             if prefix:
-                return Answer(NOERROR, True, name, prefix, until=now + FAILURE_TTL, since=now)
+                return Answer(NOERROR, True, name, prefix, until=now + FAILURE_TTL, since=now, of_zone=True)
             return Answer(SERVFAIL, False, name, (), until=now + FAILURE_TTL, since=now)
         records = (*prefix, *reply.answers)
         ttl = min((each.ttl for each in (*records, *reply.authorities)), default=FAILURE_TTL)
         ttl = min(ttl, outside.longest_ttl if reply.answers else outside.denial_ttl)
-        return Answer(
-            reply.rcode, False, name, records, reply.authorities if not reply.answers else (), now + max(1, ttl), now
-        )
+        denied = () if reply.answers else reply.authorities
+        return Answer(reply.rcode, False, name, records, denied, now + max(1, ttl), now, of_zone=bool(prefix))
 
     async def find(self, name: str, kind: int) -> Answer:
         """The answer, from wherever it is."""
@@ -137,7 +136,14 @@ class Resolver:
             ttl = found.answers[0].ttl if found.answers else chain.zone.ttl
             alias = name_record(query.name, CNAME, ttl, name)
             return Answer(
-                found.rcode, True, query.name, (alias, *found.answers), found.authorities, found.until, found.since
+                found.rcode,
+                True,
+                query.name,
+                (alias, *found.answers),
+                found.authorities,
+                found.until,
+                found.since,
+                found.of_zone,
             )
         return first
 

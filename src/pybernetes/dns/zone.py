@@ -114,6 +114,8 @@ class Zone:
             if found or not alias or kind == CNAME:
                 answers = (*chain, *found)
                 return Found(NOERROR, answers, () if found else (self.soa(),), "", self._addresses_of_targets(found))
+            if alias[0] in chain:  # an ExternalName that leads back to itself
+                return Found(NOERROR, tuple(chain), (self.soa(),))
             chain.append(alias[0])
             name = _target(alias[0])
             if not self.covers(name):

@@ -53,15 +53,15 @@ def explain_service(service: Service, slices: Sequence[EndpointSlice], pods: Ite
         findings.append("no load balancer has given it an address yet (status.loadBalancer is empty)")
     findings += _limits(service, slices)
     lacking = []
-    total = 0
+    found: set[str] = set()
     for port in spec.ports or ():
         ready = endpoints(slices, port)
-        total += len(ready)
         where = f"port {port.name or port.port} ({port.protocol or 'TCP'} {port.port})"
         if ready:
+            found.update(ready)
             findings.append(f"{where}: {_listed(ready)}")
         elif draining := endpoints(slices, port, draining=True):
-            total += len(draining)
+            found.update(draining)
             findings.append(f"{where}: {_listed(draining)}; they terminate, and serve until they have ended")
         else:
             lacking.append(f"{where}: no ready endpoint, connections are refused")
@@ -71,6 +71,7 @@ def explain_service(service: Service, slices: Sequence[EndpointSlice], pods: Ite
         findings.append(f"{where}: in no EndpointSlice; {label} may serve it without")
         return Report(False, f"service {name} is served by {label}, not by the proxy of nodes", tuple(findings))
     if not lacking:
+        total = len({each.rpartition(":")[0] for each in found})
         return Report(not label, f"service {name} has {total} ready endpoint{'s' * (total != 1)}", tuple(findings))
     reasons = _no_endpoints(service, slices, list(pods))
     return Report(False, f"service {name} has ports without endpoints", (*findings, *lacking, *reasons))
