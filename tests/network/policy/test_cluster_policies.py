@@ -14,6 +14,7 @@ from pybernetes.api import errors
 from pybernetes.client import config
 from pybernetes.client.client import Client
 from pybernetes.client.informers import InformerFactory
+from pybernetes.network.policy import cluster_policies
 from pybernetes.network.policy.cluster_facts import ClusterPolicy
 from pybernetes.network.policy.cluster_policies import PATH, ClusterPolicies, definition
 
@@ -69,3 +70,27 @@ async def test_a_user_who_may_not_look_for_them_has_none_at_once() -> None:
     await asyncio.wait_for(follower.synced.wait(), 10)
     task.cancel()
     await asyncio.wait([task])
+
+
+async def test_they_are_followed_from_when_the_roles_of_a_new_cluster_are_there(
+    cluster: tools.ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_policies, "FIRST_RETRY", 0.001)
+    seen: list[list[ClusterPolicy]] = []
+    async with Client(config.load(str(cluster.kubeconfig)), program="test") as client:
+        real, refusals = client.list, iter(range(3))
+
+        async def refused_at_first(*words: Any, **more: Any) -> Any:
+            if next(refusals, None) is not None:
+                raise errors.Forbidden("apiextensions.k8s.io", "customresourcedefinitions", "", "no")
+            return await real(*words, **more)
+
+        monkeypatch.setattr(client, "list", refused_at_first)
+        informers = InformerFactory(client)
+        task = asyncio.create_task(ClusterPolicies(client, informers, seen.append).run())
+        try:
+            await wait_for(lambda: seen == [[]], "they are read")
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            await informers.stop()

@@ -65,14 +65,7 @@ class ClusterPolicies:
     async def run(self) -> None:
         """Follow them until cancelled."""
         name = f"metadata.name={PLURAL}.{GROUP}"
-        try:
-            await self._client.list(CustomResourceDefinition, field_selector=name)
-        except errors.Forbidden as error:  # a cluster that was made before: NetworkPolicies do not wait for it
-            log.warning("ClusterNetworkPolicies are not enforced: %s", error)
-            self.synced.set()
-            await asyncio.Event().wait()
-        except (errors.APIError, OSError, TimeoutError):
-            pass  # the informer tries again
+        await self._allowed(name)
         definitions = self._informers.informer(CustomResourceDefinition, field_selector=name)
         handler = definitions.add_handler(*[lambda *_: self._changed.set()] * 3)
         retry = FIRST_RETRY
@@ -92,6 +85,25 @@ class ClusterPolicies:
                 await self._changed.wait()
         finally:
             handler.remove()
+
+    async def _allowed(self, name: str) -> None:
+        """Returns when this user may look for the definition: a new cluster makes roles while its nodes start. A user
+        that never may, as in a cluster that was made before, has no ClusterNetworkPolicies; NetworkPolicies do not wait
+        for it."""
+        retry = FIRST_RETRY
+        while True:
+            try:
+                await self._client.list(CustomResourceDefinition, field_selector=name)
+            except errors.Forbidden as error:
+                if not self.synced.is_set():
+                    log.warning("ClusterNetworkPolicies are not enforced until this user may read them: %s", error)
+                    self.synced.set()
+                await asyncio.sleep(retry)
+                retry = min(LAST_RETRY, retry * 2)
+            except (errors.APIError, OSError, TimeoutError):
+                return  # the informer tries again
+            else:
+                return
 
     async def _follow(self, there: bool) -> None:
         """Reads them; begins or ends to follow their changes."""
