@@ -6,6 +6,7 @@ import threading
 import pytest
 from waiting import wait_for
 
+from pybernetes.component import offload as shared
 from pybernetes.component.offload import Offload, Overdue
 
 
@@ -16,6 +17,7 @@ def test_a_call_returns_what_the_function_returns_or_raises() -> None:
         with pytest.raises(ValueError, match="invalid literal"):
             await offload.run("pod", 10, int, "x")
         assert offload.unfinished("pod") == 0
+        assert await shared.run("pod", 10, max, 1, 2) == 2
 
     asyncio.run(main())
 

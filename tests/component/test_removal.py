@@ -127,6 +127,18 @@ def test_what_is_left_is_reported_and_the_rest_is_removed(tmp_path: Path, monkey
     assert [path.name for path in (tmp_path / "tree").iterdir()] == ["busy"]
 
 
+def test_why_a_folder_cannot_be_listed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tree/a").mkdir(parents=True)
+
+    def fail(folder: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    (tmp_path / "tree/a/file").touch()
+    monkeypatch.setattr(os, "scandir", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        remove_tree(tmp_path / "tree")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
 @pytest.mark.parametrize("place", ["tree", "tree/a", "tree/a/b"])
 def test_nothing_behind_a_mount_point_is_removed(tmp_path: Path, place: str) -> None:

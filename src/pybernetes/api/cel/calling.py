@@ -10,6 +10,7 @@ from .frames import Frame, Step
 from .functions import Overload, choose
 from .runtimecosts import RuntimeCost, runtime_cost
 from .values import CostLimitExceeded, EvaluationError, Optional, UInt
+from .work import FREE, Work, work
 
 
 def logical(steps: list[Step], node: Call) -> Step:
@@ -103,8 +104,8 @@ _WRONG = (TypeError, AttributeError, ValueError)
 
 def direct(steps: list[Step], overload: Overload) -> Step:
     """A call whose overload the types have decided."""
-    impl, cost = overload.impl, runtime_cost(overload)
-    if isinstance(cost, int):
+    impl, cost, ahead = overload.impl, runtime_cost(overload), work(overload)
+    if isinstance(cost, int) and ahead is None:
         charge = cost
         if len(steps) == 1:
             only = steps[0]
@@ -130,12 +131,25 @@ def direct(steps: list[Step], overload: Overload) -> Step:
                     raise EvaluationError("no such overload") from None
 
             return binary
-    return _charged(steps, impl, cost)
+    return _charged(steps, impl, cost, ahead)
 
 
-def _charged(steps: list[Step], impl: Callable[..., Any], cost: RuntimeCost) -> Step:
+def _charge_ahead(frame: Frame, ahead: Work, values: tuple[Any, ...]) -> None:
+    try:
+        units = ahead(values)
+    except _WRONG:
+        raise EvaluationError("no such overload") from None
+    if units > FREE:
+        frame.cost += units
+        if frame.cost > frame.limit:
+            raise CostLimitExceeded
+
+
+def _charged(steps: list[Step], impl: Callable[..., Any], cost: RuntimeCost, ahead: Work | None) -> Step:
     def call(frame: Frame) -> Any:
         values = tuple([step(frame) for step in steps])
+        if ahead is not None:
+            _charge_ahead(frame, ahead, values)
         try:
             result = impl(*values)
         except _WRONG:
@@ -150,8 +164,8 @@ def _charged(steps: list[Step], impl: Callable[..., Any], cost: RuntimeCost) -> 
 
 def dispatched(steps: list[Step], name: str, overloads: list[Overload]) -> Step:
     """A call whose overload the values decide."""
-    costs = {overload.id: runtime_cost(overload) for overload in overloads}
-    known: dict[tuple[type, ...], tuple[Callable[..., Any], RuntimeCost]] = {}  # what fits values of these types
+    costs = {overload.id: (runtime_cost(overload), work(overload)) for overload in overloads}
+    known: dict[tuple[type, ...], tuple[Callable[..., Any], RuntimeCost, Work | None]] = {}
 
     def call(frame: Frame) -> Any:
         values = tuple([step(frame) for step in steps])
@@ -159,10 +173,12 @@ def dispatched(steps: list[Step], name: str, overloads: list[Overload]) -> Step:
         found = known.get(types)
         if found is None:
             overload = choose(name, overloads, values)
-            found = overload.impl, costs[overload.id]
+            found = overload.impl, *costs[overload.id]
             if _PLAIN.issuperset(types):
                 known[types] = found
-        impl, cost = found
+        impl, cost, ahead = found
+        if ahead is not None:
+            _charge_ahead(frame, ahead, values)
         try:
             result = impl(*values)
         except _WRONG:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from . import macros
-from .ast import CompileError, Node, Problem
+from .ast import CompileError, Ident, Node, Problem, Select
 from .checker import check
 from .estimate import Estimate, estimate_cost
 from .frames import UNSET, Frame
@@ -24,6 +24,7 @@ from .parser import parse
 from .planner import Plan
 from .types import Type
 from .values import CostLimitExceeded, EvaluationError
+from .work import units
 
 PER_CALL_LIMIT = 1_000_000
 """The cost limit of one evaluation (upstream's PerCallLimit)."""
@@ -82,6 +83,7 @@ class Program:
         self._size = plan.size
         self._inputs = [(name, slot, variables[name].convert) for name, slot in plan.slots.items()]
         self.reads = frozenset(plan.slots)
+        self._made = not isinstance(root, (Ident, Select))  # its value was not there before
         self.costly = False
         """Whether an evaluation has cost more than `CHEAP`."""
 
@@ -94,6 +96,8 @@ class Program:
         frame = Frame(values, limit)
         try:
             result = self._run(frame)
+            if self._made and isinstance(result, (list, dict)) and units(result) > PER_CALL_LIMIT:
+                raise CostLimitExceeded  # a list that holds itself many times: whoever writes it down needs the room
         except (EvaluationError, CostLimitExceeded) as error:
             error.cost = frame.cost
             raise
