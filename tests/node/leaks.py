@@ -22,8 +22,8 @@ ADDRESSES = "/run/cni/networks"
 FOLDERS = ("/var/lib/kubelet/pods", "/var/log/pods", "/var/log/containers", "/run/containerd/runc/k8s.io")
 """What has something of each pod in it."""
 
-OF_OTHER_TESTS = re.escape(tempfile.gettempdir()) + r"/tmp\w+/hung"
-"""The mounts of tests/hung_mount.py."""
+OF_OTHER_TESTS = re.escape(tempfile.gettempdir()) + r"/tmp\w+/hung|/run/netns(/.*)?"
+"""The mounts of tests/hung_mount.py, and of `ip netns` on the machine."""
 
 LAUNCHER = "pybernetes.cri.embedded.launcher"
 """What a launcher is called with."""
@@ -98,9 +98,13 @@ def _between_rounds(pid: int) -> bool:
 
 def _mounts(init: int) -> list[str]:
     """Where something is mounted. A node that starts copies the machine's mounts, those of tests beside it too."""
+    return [nameless(line.split(" ")[4]) for line in _mountinfo(init)]
+
+
+def _mountinfo(init: int) -> list[str]:
+    """The lines of mountinfo, without those of other tests."""
     lines = Path(f"/proc/{init}/mountinfo").read_text().splitlines()
-    places = [nameless(line.split(" ")[4]) for line in lines]
-    return [place for place in places if not re.fullmatch(OF_OTHER_TESTS, place)]
+    return [line for line in lines if not re.fullmatch(OF_OTHER_TESTS, line.split(" ")[4])]
 
 
 def _namespaces(members: list[int], init: int) -> Counter[str]:
@@ -110,7 +114,7 @@ def _namespaces(members: list[int], init: int) -> Counter[str]:
         for kind in ("cgroup", "ipc", "mnt", "net", "pid", "uts"):
             with contextlib.suppress(OSError):
                 found.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
-    for line in Path(f"/proc/{init}/mountinfo").read_text().splitlines():
+    for line in _mountinfo(init):
         held = re.search(r" (net:\[\d+\]) ", line)
         if held:
             found.add(held[1])

@@ -244,7 +244,8 @@ def test_a_pod_of_a_labelled_namespace_has_its_client_as_a_sidecar(cluster: Clus
     wait_until(lambda: is_running(cluster, "app", "side"), "the pod runs", timeout=180)
 
     def count() -> int:
-        return int(cluster.kubectl("exec", "-n", "side", "app", "-c", "c", "--", "wc", "-l", "/data/app").split()[0])
+        counted = cluster.kubectl("exec", "-n", "side", "app", "-c", "c", "--", "wc", "-l", "/data/app", check=False)
+        return int(counted.split()[0]) if counted else 0  # nothing while the mount is dead
 
     before = count()
     wait_until(lambda: count() > before, "it writes")
@@ -259,7 +260,7 @@ def test_a_pod_of_a_labelled_namespace_has_its_client_as_a_sidecar(cluster: Clus
     kill = ("sh", "-c", "kill -9 -1")
     cluster.kubectl("exec", "-n", "side", "app", "-c", "objectfs-side-pv", "--", *kill, check=False)
     wait_until(lambda: restarts() > 0, "the client is back", timeout=180)
-    before = count()
+    before = wait_until(count, "the pod has the new mount")
     wait_until(lambda: count() > before, "it writes on")
     delete(cluster, "side", "app")
     host = ("exec", "-n", SYSTEM, "ds/objectfs-csi-node", "--", "cat", "/proc/mounts")
