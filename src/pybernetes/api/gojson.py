@@ -111,7 +111,7 @@ def _pair_or_replacement(match: re.Match[str]) -> str:
 
 
 def _int(text: str) -> int | Number:
-    # More digits than Python converts are not an int for anybody.
+    # More digits than Python converts.
     return int(text) if len(text) < 4000 else Number(text)
 
 

@@ -42,7 +42,7 @@ new_uid = Stock(_uuids).take
 
 
 def serial_uids() -> Iterator[str]:
-    """UUIDs for what must be told apart and may be guessed: the first is random, the others count on from it."""
+    """Unique but guessable UUIDs: the first is random, the others count on from it."""
     first = new_uid()
     beginning, number = first[:24], int(first[24:], 16)
     while True:

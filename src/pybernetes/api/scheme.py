@@ -115,8 +115,8 @@ def decoder(of: Resource) -> msgspec.json.Decoder[Any]:
 def stored_decoder(of: Resource) -> Callable[[bytes], Any]:
     """From the JSON of a stored object to the resource's class, without the fields that the class does not have.
 
-    A later version of this program may have written them, before somebody went back to this one. Raises ValueError for
-    what is no object of the class even so.
+    A later version of this program may have written them, before a downgrade. Raises ValueError for what is no object
+    of the class even so.
     """
     decode, cls = decoder(of).decode, of.type
 

@@ -220,7 +220,7 @@ def _unrecognized(cls: type[Struct], body: bytes, why: str) -> str:
 
 
 def unrecognized(kind: str, body: bytes, why: str) -> str:
-    """The message for a body of which not even the kind can be told."""
+    """The message for a body without a readable kind."""
     return f"the object provided is unrecognized (must be of type {kind}): {why} ({_summary(body)})"
 
 

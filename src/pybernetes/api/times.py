@@ -39,7 +39,7 @@ class SystemClock:
 
 
 class FakeClock:
-    """A clock that moves when told to."""
+    """A clock that the test moves."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self._now = now

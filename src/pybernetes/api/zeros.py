@@ -2,7 +2,7 @@
 
 Of a value that is zero Go writes what its type demands: `status: {}`, `attached: false` and `lastProbeTime: null` are
 there although no client set them, `labels: {}` and `ports: []` are not although a client did. The `Always` markers of
-the kinds say which is which. Three steps lead there, so that everybody on the way sees what upstream's code sees:
+the kinds say which is which. Three steps lead there, so that each stage sees what upstream's code sees:
 
 1. `normalize.py`, while decoding: texts, numbers and flags that are zero are absent, unless they are pointers in Go.
    Defaults need not tell `protocol: ""` from no protocol.

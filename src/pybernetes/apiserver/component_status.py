@@ -1,4 +1,4 @@
-"""ComponentStatuses: whether scheduler, controller manager and store are healthy, asked when somebody looks.
+"""ComponentStatuses: whether scheduler, controller manager and store are healthy, checked at each request.
 
 Scheduler and controller manager are asked for /healthz at the ports that upstream's have on the same machine, or at
 those of `--component-health`. Their certificates are not verified, as upstream: the request contains no secrets.

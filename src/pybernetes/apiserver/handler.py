@@ -63,7 +63,7 @@ DEPRECATED = _deprecated()
 
 
 class Route(NamedTuple):
-    """Who answers requests that begin alike, as long as the same resources are served."""
+    """The handlers of requests with the same head, as long as the same resources are served."""
 
     generation: int
     namespaced: bool

@@ -20,7 +20,7 @@ from pybernetes.flags import boolean, seconds, words
 from . import feature_gates
 
 _MINOR: Final = 36
-_OLDEST: Final = 33  # the oldest minor version that upstream's v1.36 can be told to be
+_OLDEST: Final = 33  # the oldest minor version that upstream's v1.36 can emulate
 _VERSION = re.compile(r"(?:kube=)?v?(\d+)\.(\d+)")
 _MEDIA_TYPES: Final = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
 _MOST_GOAWAYS: Final = 0.02
@@ -53,7 +53,7 @@ WITHOUT_EFFECT: Final = (
     Flag("goaway-chance", float, 0.0, _HTTP2),
     Flag("http2-max-streams-per-connection", int, 0, _HTTP2),
     Flag("enable-aggregator-routing", boolean, False, "Services are always reached at their endpoints"),
-    Flag("etcd-count-metric-poll-period", seconds, 60.0, "objects are counted when somebody asks"),
+    Flag("etcd-count-metric-poll-period", seconds, 60.0, "objects are counted at each scrape"),
     Flag("etcd-db-metric-poll-interval", seconds, 30.0, "there is no such metric"),
     Flag("lease-reuse-duration-seconds", int, 60, "leases are used for a twentieth of their time, a minute at most"),
     Flag("log-flush-frequency", seconds, 5.0, "every line is written at once"),
@@ -68,7 +68,7 @@ WITHOUT_EFFECT: Final = (
     Flag("watch-cache", boolean, True, "everything is served from the cache"),
     Flag("watch-cache-sizes", words, [], "everything is served from the cache"),
 )
-"""Taken, checked and told of."""
+"""Flags that are accepted and checked, with a warning."""
 
 REFUSED: Final = (
     Flag("allow-metric-labels", str, "", _LABELS),

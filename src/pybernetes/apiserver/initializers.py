@@ -1,7 +1,7 @@
 """Objects that are not created yet, though they are stored: who sees them, and how a create waits for them.
 
 The old alpha feature of upstream (1.7 to 1.15). `metadata.initializers.pending` names who has to look at an object
-before anybody else does; the admission plugin `Initializers` puts the names in and says who may take them out. Until
+before other clients; the admission plugin `Initializers` adds the names and decides who may remove them. Until
 all are gone the object is not found, listed or watched, except with includeUninitialized=true. A `result` ends it.
 
 Nothing here is called unless the plugin is on (`ResourceStore.initializes`).
@@ -37,7 +37,7 @@ _decode = msgspec.json.Decoder(_Object).decode
 
 
 def is_uninitialized(raw: bytes) -> bool:
-    """Whether a stored object still waits for somebody. Text cannot look so: a quote in it is escaped."""
+    """Whether a stored object has pending initializers. Text cannot look so: a quote in it is escaped."""
     return b'"initializers":{' in raw and bytes(_decode(raw).metadata.initializers) != b"null"
 
 
@@ -52,7 +52,7 @@ def is_pending(obj: Any) -> bool:
 
 
 def failure(obj: Any) -> APIError | None:
-    """Why an object is not to be, if somebody has said so."""
+    """The reason an initializer rejected the object, if one has."""
     initializers = getattr(obj.metadata, "initializers", None)
     if initializers is None or initializers.result is None:
         return None

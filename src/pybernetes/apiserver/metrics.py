@@ -1,7 +1,7 @@
 """The server's metrics, with upstream's names.
 
 Counting is on the path of every request and therefore only adds to numbers in dicts; the library that knows
-Prometheus's format is imported when somebody asks for `/metrics`.
+Prometheus's format is imported at the first scrape of `/metrics`.
 
 All labels come from closed sets, as clients could fill the memory otherwise: verbs that are known, paths and resources
 that are served.
@@ -103,7 +103,7 @@ class Metrics:
         self.flows: FlowController | None = None
         self.watchdog: LoopWatchdog | None = None
         self.disabled: frozenset[str] = frozenset()
-        """Names of metrics that are not told."""
+        """Names of disabled metrics."""
 
     def observe(self, request: Request, code: int, seconds: float) -> None:
         """Count a request; what it asked for is known."""

@@ -182,7 +182,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--allow-privileged", type=boolean, nargs="?", const=True, default=False, help="let containers be privileged")
     add("--shutdown-delay-duration", type=seconds, default=0.0, help="serve on for this long after SIGTERM")
     add("--livez-grace-period", type=seconds, default=0.0, help="for so long /livez believes in what has yet to start")
-    add("--disabled-metrics", type=words, action="extend", default=[], help="metrics that are not told")
+    add("--disabled-metrics", type=words, action="extend", default=[], help="metrics that are not served")
     add("--logging-format", default="text", help="text or json")
     idle_flags.add_flags(parser)
     add("--version", action="version", version=f"Kubernetes {GIT_VERSION}")

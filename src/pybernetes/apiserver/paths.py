@@ -114,4 +114,4 @@ async def _version(request: Request) -> Response:
         "compiler": platform.python_implementation(),
         "platform": f"{system}/{machine}",
     }
-    return Response(msgspec.json.format(msgspec.json.encode(version), indent=2))  # indented for everybody
+    return Response(msgspec.json.format(msgspec.json.encode(version), indent=2))  # indented for all clients

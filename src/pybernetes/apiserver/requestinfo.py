@@ -43,7 +43,7 @@ class RequestInfo(msgspec.Struct, gc=False):
     selectors: Any = None
     """The selectors (`authz.selectors.Selectors`) where they are not in the query: in access reviews.
 
-    False = authorization is not told of selectors: the old form of watches did not have them everywhere.
+    False = authorization does not get selectors: the old form of watches did not have them everywhere.
     """
 
     @property

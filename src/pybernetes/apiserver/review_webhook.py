@@ -1,4 +1,4 @@
-"""Reviews that somebody else answers: a kubeconfig says who, an object is posted to it, and what comes back is read.
+"""Reviews by a webhook: a kubeconfig names the server, an object is posted to it, and the response is read.
 
 What is worth asking again is what upstream asks again: a connection that was reset, an answer that says that its sender
 is in trouble (429, 500 and the like, 504; five times, 0.5 s later and half as much more each time), and any answer that

@@ -124,5 +124,5 @@ class StateEndpoint:
                     await store.update(key, value, revision=entry.revision, ttl=ttl)
                 return
             except (KeyExists, RevisionMismatch):
-                continue  # somebody else has written it since
+                continue  # it was written again since
         raise BadRequest(f"{key}: it changes all the time; hold back other writers")

@@ -52,7 +52,7 @@ class EncodingRecorder(Recorder):
 
 
 class Traces:
-    """The recorder of this process, and the store of everybody's spans."""
+    """The recorder of this process, and the store of all components' spans."""
 
     def __init__(self, folder: Path | None, tracing: Tracing | None = None, size: int = SIZE) -> None:
         self.recorder = recorder.install(EncodingRecorder("apiserver"))

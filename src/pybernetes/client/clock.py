@@ -1,6 +1,6 @@
 """Time and timers behind one small interface, so that a test need not wait five minutes to see what happens then.
 
-`SystemClock` is the machine's. `FakeClock` stands still until told to move: exact, for cores that do no IO.
+`SystemClock` is the machine's. `FakeClock` stands still until it is moved: exact, for cores that do no IO.
 `JumpingClock` flows like the machine's and can be moved ahead on top: for tests in which real servers answer in real
 time while the controller believes that an hour has passed.
 """
@@ -60,7 +60,7 @@ class _FakeTimer:
 
 
 class FakeClock(times.FakeClock):
-    """A clock that moves when told to, and calls what is due while it moves, in the order of time."""
+    """A clock that the test moves; it calls due timers while it moves, in the order of time."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         super().__init__(now)

@@ -118,7 +118,7 @@ def add_process_metrics(registry: Registry, watchdog: LoopWatchdog) -> None:
     registry.add(
         GaugeFunction(
             "pybernetes_event_loop_lag_seconds",
-            "How late the event loop was at most since the last time somebody asked.",
+            "The event loop's greatest delay since the last scrape.",
             (),
             lambda: [((), watchdog.take_max_lag())],
         )
@@ -182,7 +182,7 @@ def end_on_signals(work: asyncio.Task[Any]) -> None:
 def elector(
     client: Client, clock: Clock, *, name: str, namespace: str, lease: float, renew: float, retry: float
 ) -> LeaderElector:
-    """Who works while it holds the Lease."""
+    """The worker that runs while it holds the Lease."""
     return LeaderElector(
         client.for_component("leader-election"),
         clock,

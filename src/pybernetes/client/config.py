@@ -197,7 +197,7 @@ def _exec(entry: dict[str, Any] | None, folder: Path) -> ExecPlugin | None:
 
 
 def load_identity(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """OpenSSL takes these only from a file; it is ours alone and gone before anybody could look."""
+    """OpenSSL takes these only from a file; it is readable by us alone and deleted at once."""
     with tempfile.NamedTemporaryFile(prefix="client-", suffix=".pem") as file:
         file.write(certificate + b"\n" + key)
         file.flush()

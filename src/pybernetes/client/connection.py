@@ -19,7 +19,7 @@ class ConnectionFailed(ConnectionError):
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time. `_waiter` is set exactly while somebody waits for the parser."""
+    """One request at a time. `_waiter` is set exactly while a task waits for the parser."""
 
     transport: asyncio.Transport
 

@@ -58,7 +58,7 @@ class _Missed(Generic[K]):
 
 
 class Handler(Generic[K]):
-    """Who wants to know, and of what. `remove()` ends it.
+    """A registered handler and its filter. `remove()` ends it.
 
     `_missed` holds every object whose last event the handler failed on, each with a timer that delivers it again.
     """

@@ -113,7 +113,7 @@ class ExecCredentials:
         self._until = 0.0
         """When `_current` is renewed, by the monotonic clock."""
         self._running: asyncio.Task[ExecCredential] | None = None
-        """The run of the plugin that everybody waits for."""
+        """The run of the plugin that all requests wait for."""
 
     async def get(self) -> ExecCredential:
         """The credential to use now."""

@@ -1,9 +1,8 @@
 """`/healthz`, `/livez`, `/readyz`, `/metrics` and what else tells of a component, over TLS.
 
-Health is for everybody, as upstream has it (`--authorization-always-allow-paths`). All else is for whom the API
-server knows and allows: a bearer token is reviewed by it (TokenReview), a client certificate of the cluster's
-authority is believed, and a SubjectAccessReview decides. `/configz`, `/flagz` and `/statusz` are written when somebody
-asks.
+Health is public, as upstream (`--authorization-always-allow-paths`). All else is for whom the API server knows and
+allows: a bearer token is reviewed by it (TokenReview), a client certificate of the cluster's authority is believed, and
+a SubjectAccessReview decides. `/configz`, `/flagz` and `/statusz` are written when a client asks.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ List, then watch; when the watch ends, go on from the last revision seen; when t
 goes wrong, list again after a back-off with jitter, and tell only what differs. With a server that can stream lists,
 the list is the beginning of the watch: one request, and objects arrive one by one.
 
-**Objects in the cache are shared by everybody: never change one, `copy` it first.** Handlers run in the event
+**Objects in the cache are shared: never change one, `copy` it first.** Handlers run in the event
 loop, in the order of the changes, and must not block: note the key in a queue and return. Between the change of the
 cache and the call of the handlers nothing else runs: a handler sees the cache as of its event.
 
@@ -91,7 +91,7 @@ class Informer(Generic[K]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether the cache has been filled once, and the handlers told."""
+        """Whether the cache has been filled once, and the handlers called."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
@@ -382,7 +382,7 @@ class Informer(Generic[K]):
     # -- finding who changes what is shared
 
     def mutations(self) -> list[str]:
-        """With `detect_mutations`: what somebody has changed in the cache."""
+        """With `detect_mutations`: objects in the cache that a handler has changed."""
         for key, obj in self._items.items():
             self._check(key, obj)
         return self._mutated

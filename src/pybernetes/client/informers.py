@@ -1,4 +1,4 @@
-"""One informer for each resource, shared by everybody in the process."""
+"""One informer for each resource, shared by the whole process."""
 
 from __future__ import annotations
 

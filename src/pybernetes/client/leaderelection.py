@@ -134,7 +134,7 @@ class LeaderElector:
         try:
             return await self._try_once()
         except errors.Conflict as error:
-            log.debug("somebody else was faster: %s", error)
+            log.debug("another candidate was faster: %s", error)
         except (errors.APIError, OSError, TimeoutError) as error:
             log.warning("the Lease cannot be taken: %s", error or type(error).__name__)
         except Exception:  # whatever is in the Lease: it may be another the next time

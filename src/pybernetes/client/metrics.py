@@ -40,7 +40,7 @@ class Counter:
 
 
 class Gauge(Counter):
-    """A number that goes up and down: set, or asked for when somebody looks."""
+    """A number that goes up and down: set, or computed at each scrape."""
 
     kind = "gauge"
 
@@ -50,7 +50,7 @@ class Gauge(Counter):
 
 
 class GaugeFunction:
-    """Numbers that are computed when somebody looks: (labels, number) each."""
+    """Numbers that are computed at each scrape: (labels, number) each."""
 
     kind = "gauge"
 
@@ -66,7 +66,7 @@ class GaugeFunction:
 
 
 class CounterFunction(GaugeFunction):
-    """Numbers that only grow and are kept elsewhere, asked for when somebody looks."""
+    """Numbers that only grow and are kept elsewhere, read at each scrape."""
 
     kind = "counter"
 

@@ -37,7 +37,7 @@ class Exporter:
         self._rate = tracing.sampling_rate_per_million or 0
         self._waiting: list[Span] = []
         self._writers: dict[int, tuple[str, str]] = {}
-        """Who wrote a revision; the last REMEMBERED."""
+        """The writer of each revision; the last REMEMBERED."""
         self._asked: dict[str, None] = {}
         """Traces that a client began which wants them recorded; the last REMEMBERED."""
         self._news = asyncio.Event()

@@ -114,7 +114,7 @@ class Transport:
         return stream
 
     def use_certificate(self, certificate: bytes, key: bytes) -> None:
-        """Be somebody else, or the same with a newer certificate (PEM), on connections that are made from now on."""
+        """Use another client certificate (PEM), on connections that are made from now on."""
         if self.http.tls is not None:
             load_identity(self.http.tls, certificate, key)
 
@@ -173,7 +173,7 @@ class Transport:
         credential = await self._exec.get()
         if credential.certificate and self._certificate != (credential.certificate, credential.key):
             self.use_certificate(credential.certificate, credential.key)
-            self.http.retire_connections()  # they were made as somebody else
+            self.http.retire_connections()  # they were made with the old certificate
             self._certificate = (credential.certificate, credential.key)
         return credential
 

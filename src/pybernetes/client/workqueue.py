@@ -84,7 +84,7 @@ class WorkQueue(Generic[T]):
         self._delayed: dict[T, tuple[float, Timer]] = {}
         """Items that will be added, each once: when, and the timer that does it."""
         self._idle: asyncio.Future[None] | None = None
-        """Set while somebody waits for the work in progress to end."""
+        """Set while a caller waits for the work in progress to end."""
         self._shutting_down = False
         self._causes: dict[T, list[Cause]] = {}
         """The causes that put items into the queue, where that is recorded; at most CAUSES for each item in `dirty`."""

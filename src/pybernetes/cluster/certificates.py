@@ -42,7 +42,7 @@ LOCAL_VOLUMES_USER = "pybernetes:local-volumes"
 KUBELET_CLIENT_USER = "kube-apiserver-kubelet-client"
 
 GROUPS = {ADMIN: {"system:masters"}}
-"""Who is in a group by certificate; older clusters had more of them there."""
+"""Members of groups by certificate; older clusters had more of them there."""
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 

@@ -22,7 +22,8 @@ def make_private_folder(path: Path) -> None:
 
 
 def require_private(path: Path) -> None:
-    """Raises PermissionError for a folder that is not this user's alone; in /tmp anybody may have made it before us."""
+    """Raises PermissionError for a folder that is not this user's alone; in /tmp another user may have made it before
+    us."""
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise PermissionError(errno.EPERM, "not a private folder of this user (mode 0700)", str(path))

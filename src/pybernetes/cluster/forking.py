@@ -1,4 +1,4 @@
-"""Starts programs, each with its own log: our own as forks of this process, others as everybody does.
+"""Starts programs, each with its own log: our own as forks of this process, others by fork and exec.
 
 What a fork finds imported it neither imports again nor has twice in memory (`warm.py`). In all else it is as if it had
 been started anew: default signals, no descriptor but its own, a process group of its own, and its command line is shown

@@ -157,7 +157,7 @@ def stop(process: pidfile.Process, grace: float) -> None:
         except OSError:
             descriptor = -1  # An old kernel: signal by number, and look often.
         try:
-            # Checked after the descriptor is held: from here on the pid cannot become somebody else.
+            # Checked after the descriptor is held: from here on the pid cannot be reused.
             if not process.alive:
                 return
             _signal(descriptor, process, number)

@@ -31,7 +31,7 @@ class Probe:
                         f"GET /readyz HTTP/1.1\r\nHost: {self.host}\r\nConnection: close\r\n\r\n".encode()
                     )
                     status = _status_line(connection)
-        except OSError as error:  # Also ssl.SSLError: somebody else's server is not ours being ready.
+        except OSError as error:  # Also ssl.SSLError: another server at the port is not ours.
             self.trouble = str(error)
             return False
         self.trouble = f"/readyz answered {status!r}"

@@ -79,7 +79,7 @@ class Child:
         if process is None or not process.alive:
             return False
         descriptor = os.pidfd_open(process.pid)
-        if not process.alive:  # it ended, and the descriptor may be somebody else's process
+        if not process.alive:  # it ended, and the descriptor may be another process's
             os.close(descriptor)
             return False
         self.pid, self.restarts, self.adopted = process.pid, process.restarts, descriptor

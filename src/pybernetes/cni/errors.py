@@ -37,7 +37,7 @@ class CNIError(Exception):
         return f"{self.msg}; {self.details}" if self.details else self.msg
 
     def within(self, context: str) -> CNIError:
-        """The same error, told with what was being done when it happened."""
+        """The same error, with the operation that failed."""
         return CNIError(f"{context}: {self.msg}", self.code, self.details)
 
     def as_json(self, version: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The runtime's side of CNI: attaching containers to networks by calling the plugins of a config list.
 
 ADD goes through the plugins in order, each seeing what those before it did (`prevResult`); DEL goes back. What was done
-is remembered (`cache.py`), so that CHECK and DEL tell the plugins the same things that ADD told them.
+is remembered (`cache.py`), so that CHECK and DEL pass the same arguments to plugins as ADD.
 
 All of this waits (for processes, for the kernel): call it in a thread, `await asyncio.to_thread(cni.add, ...)`.
 """
@@ -128,7 +128,7 @@ class CNI:
         return bool(cached)
 
     def remembered(self, network: NetworkConfigList, runtime: RuntimeConf) -> RuntimeConf:
-        """The runtime's words as they were at ADD, for a DEL by somebody who did not keep them."""
+        """The runtime's words as they were at ADD, for a DEL by a caller that did not keep them."""
         cached = self.cache.get(network.name, *runtime.key)
         if cached is None:
             return runtime

@@ -55,7 +55,7 @@ def put(layout: Layout, comment: str, elements: Elements) -> None:
 
 
 def remove(layout: Layout, gone: Callable[[str], bool]) -> None:
-    """Deletes the elements whose comment is of somebody who is gone."""
+    """Deletes the elements whose comment names an owner that is gone."""
     with turn(), Nftables() as kernel:
         if layout.table in kernel.tables():
             batch = Batch()

@@ -227,7 +227,7 @@ def _check_environ(environ: Mapping[str, str]) -> str:
 
 
 def _refuse_own_namespace(netns: str) -> None:
-    """A plugin that were told the node's own namespace would take the node's interfaces away."""
+    """Refuse the node's own namespace: a plugin would remove the node's interfaces."""
     try:
         theirs, ours = os.stat(netns), os.stat("/proc/thread-self/ns/net")
     except OSError:

@@ -1,7 +1,7 @@
 """Blocking calls on paths, sockets and devices that a user, a pod or a plugin controls.
 
-Such a call may never return: a stat below a hung FUSE or NFS mount waits until somebody kills the file system. So it
-runs in a daemon thread, the caller waits until a deadline, and a thread that does not come back is left behind. It
+Such a call may never return: a stat below a hung FUSE or NFS mount waits until the file system's server is killed. So
+it runs in a daemon thread, the caller waits until a deadline, and a thread that does not come back is left behind. It
 counts against its owner (a pod, a volume, a plugin) until it returns. An owner runs a few calls at a time, the others
 wait for their turn; one that has left too many behind is refused at once: a hung mount costs one pod, and a bounded
 number of threads. Half of all threads are kept for owners that have left none behind: a file system that many pods

@@ -1,8 +1,8 @@
 """Removes trees of files that others made: volumes of pods, writable layers, image layers, a cluster's data.
 
-The tree is walked by descriptors and never by a path, so a symbolic link that somebody puts in the place of a folder
-leads nowhere. It is walked with a list and not by recursion: a container may nest folders deeper than Python's stack,
-or than a path may be long. Nothing behind a mount point is removed, because that is somebody's data.
+The tree is walked by descriptors and never by a path, so a symbolic link that another process puts in the place of a
+folder leads nowhere. It is walked with a list and not by recursion: a container may nest folders deeper than Python's
+stack, or than a path may be long. Nothing behind a mount point is removed, because that is another owner's data.
 """
 
 from __future__ import annotations

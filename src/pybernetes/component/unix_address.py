@@ -1,6 +1,6 @@
 """Addresses of unix sockets, also of those whose paths are longer than the 107 bytes that bind(2) and connect(2) take.
 
-A kubelet's root can lie deep in somebody's home, and a driver's name is part of its sockets' paths. Such a socket is
+A kubelet's root can lie deep in a home directory, and a driver's name is part of its sockets' paths. Such a socket is
 reached by a descriptor of its folder: `/proc/self/fd/N/NAME`. The address holds while the descriptor is open, and it
 means that folder: one that is made anew under the same path needs a new address.
 """

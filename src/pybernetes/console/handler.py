@@ -1,7 +1,7 @@
 """The HTTP handler of the console: the page, the exchange of the key, and requests to the API server as the user.
 
 Every request must name this server in its Host header (a foreign name that resolves to 127.0.0.1 is refused). The page
-itself holds no data and is served to anybody on the machine; all else needs the session's token, in a header that no
+itself holds no data and is served to every user of the machine; all else needs the session's token, in a header that no
 other origin can send, or for WebSockets in the list of subprotocols, with this server as Origin.
 """
 

@@ -2,7 +2,7 @@
 
 A controller names the kind it works for and what else concerns it; the key of an object that may need work is put
 into a queue, and `reconcile(key)` is called, never twice at once for one key. It reads the present state from the
-caches, and makes it what it should be. It is not told what changed, so nothing is lost when events are missed,
+caches, and makes it what it should be. It does not get the change itself, so nothing is lost when events are missed,
 several are made one, or the process starts anew.
 
     class ReplicaSetController(Controller[ReplicaSet]):
@@ -61,7 +61,7 @@ class ControllerContext:
     options: Options = field(default_factory=Options)
     metrics: Registry = field(default_factory=Registry)
     identities: Identities | None = None
-    """Who controllers are, if each is somebody else."""
+    """The identities of controllers, if each has credentials of its own."""
 
     def client_for(self, controller: str) -> Client:
         """The client of a controller."""

@@ -108,7 +108,7 @@ def _well() -> bool:
 
 
 def _configz() -> ModuleType:
-    """Imported when somebody asks."""
+    """Imported at the first request."""
     from . import configz
 
     return configz

@@ -33,7 +33,7 @@ def annotations_of(obj: Kind) -> dict[str, str]:
 
 
 def is_deleting(obj: Kind) -> bool:
-    """Whether somebody has asked for its deletion."""
+    """Whether it has a deletionTimestamp."""
     return obj.metadata is not None and obj.metadata.deletion_timestamp is not None
 
 

@@ -75,7 +75,7 @@ def with_taints(present: Sequence[Taint], add: Iterable[Taint], remove: Iterable
 async def change_taints(client: Client, node: Node, add: Sequence[Taint] = (), remove: Sequence[Taint] = ()) -> None:
     """Put taints on a node and take others off, in one write and only on the taints that it was decided upon.
 
-    The list has no merge key: without the resourceVersion a taint that somebody else adds now would be lost.
+    The list has no merge key: without the resourceVersion a taint that another client adds now would be lost.
     """
     current: Node | None = node
 

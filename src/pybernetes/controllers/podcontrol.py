@@ -42,7 +42,7 @@ class PodControl:
         return made
 
     async def delete(self, pod: Pod, owner: Kind) -> None:
-        """Delete a pod; `errors.NotFound` if somebody else did."""
+        """Delete a pod; `errors.NotFound` if it is gone."""
         try:
             await self._client.delete(Pod, name_of(pod), meta(pod).namespace or "")
         except errors.NotFound:

@@ -1,6 +1,6 @@
 """Puts the CA of the API server into every namespace, as ConfigMap `kube-root-ca.crt`, for the pods in it.
 
-Woken by: namespaces, and these ConfigMaps when somebody changes or deletes them. Writes: these ConfigMaps.
+Woken by: namespaces, and these ConfigMaps when they are changed or deleted. Writes: these ConfigMaps.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sees to it that every namespace has a ServiceAccount called `default`.
 
-Woken by: namespaces, and ServiceAccounts that somebody deleted. Writes: ServiceAccounts.
+Woken by: namespaces, and deleted ServiceAccounts. Writes: ServiceAccounts.
 """
 
 from __future__ import annotations

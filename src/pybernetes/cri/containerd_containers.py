@@ -1,4 +1,4 @@
-"""Whether containerd itself knows a container, also one that somebody made without CRI (`ctr`, `nerdctl`)."""
+"""Whether containerd itself knows a container, also one that was made without CRI (`ctr`, `nerdctl`)."""
 
 from __future__ import annotations
 

@@ -139,7 +139,8 @@ class Runtime:
     # The runtime
 
     async def version(self, request: Any = None, *, wait: float | None = None) -> Any:
-        """Who answers; with `wait`, after waiting that many seconds at most for the runtime to come up."""
+        """The runtime's name and version; with `wait`, after waiting that many seconds at most for the runtime to come
+        up."""
         request = request or v1.VersionRequest(version=v1.VERSION)
         if wait is None:
             return await self._call("Version", request, self.timeout)

@@ -131,7 +131,7 @@ class Driver:
     # Identity
 
     async def get_plugin_info(self, request: Any) -> Any:
-        """Who answers."""
+        """The GetPluginInfo call."""
         return v1.GetPluginInfoResponse(name=self.name, vendor_version=self.vendor_version)
 
     async def get_plugin_capabilities(self, request: Any) -> Any:

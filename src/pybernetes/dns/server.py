@@ -66,7 +66,7 @@ class DNSServer:
 
     @property
     def resolver(self) -> Resolver:
-        """Who answers what is not in the cache."""
+        """The resolver for queries that are not in the cache."""
         return self._resolver
 
     @resolver.setter

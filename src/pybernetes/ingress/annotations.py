@@ -142,7 +142,7 @@ def _sources(text: str) -> dict[str, Any]:
     try:
         return {"sources": tuple(ipaddress.ip_network(each.strip(), strict=False) for each in text.split(","))}
     except ValueError:
-        # Who wanted to let in few would let in everybody if this were left out.
+        # Without this an allowlist that cannot be read would let in all clients.
         return {"sources": ()}
 
 

@@ -46,7 +46,7 @@ _JUDGED = frozenset((b"host", b"transfer-encoding", b"expect", b"content-length"
 
 
 class Timeouts(msgspec.Struct, frozen=True):
-    """Seconds that a client may take; up to a half more pass until somebody looks."""
+    """Seconds that a client may take; up to a half more pass until the next check."""
 
     header: float = 30.0
     body: float = 60.0

@@ -29,7 +29,7 @@ class Metrics:
         self.refused = registry.counter(f"{prefix}_refused_total", "What was no valid request.", ("status",))
 
     def gauge(self, name: str, help: str, read: Callable[[], int]) -> None:
-        """A number that is asked for when somebody looks."""
+        """A number that is read at each scrape."""
         self.registry.add(GaugeFunction(f"pybernetes_ingress_{name}", help, (), lambda: [((), float(read()))]))
 
     def answered(self, label: str, status: int, seconds: float) -> None:

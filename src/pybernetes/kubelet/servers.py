@@ -115,7 +115,7 @@ async def serve(kubelet: Kubelet) -> KubeletServer | None:
 
 
 async def serve_health(kubelet: Kubelet) -> KubeletServer | None:
-    """The plain port for the machine's own supervisor: health, and nothing that anybody might want to hide."""
+    """The plain port for the machine's own supervisor: health, and nothing confidential."""
     config = kubelet.settings.config
     if not config.healthz_port:
         return None
@@ -125,7 +125,7 @@ async def serve_health(kubelet: Kubelet) -> KubeletServer | None:
 
 
 async def serve_read_only(kubelet: Kubelet) -> KubeletServer | None:
-    """The port of old where everybody may read pods and statistics; there only if somebody asks for it."""
+    """The legacy read-only port for pods and statistics, without authentication; off by default."""
     config = kubelet.settings.config
     if not config.read_only_port:
         return None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def shutdown_manager(kubelet: Kubelet) -> ShutdownManager:
-    """Who ends pods before the machine ends."""
+    """The manager that ends pods before the machine shuts down."""
     config = kubelet.settings.config
     by_priority = [
         (each.priority or 0, each.shutdown_grace_period_seconds or 0)
@@ -44,7 +44,7 @@ def shutdown_manager(kubelet: Kubelet) -> ShutdownManager:
 
 
 def container_collector(kubelet: Kubelet) -> ContainerCollector:
-    """Who removes dead containers."""
+    """The collector of dead containers."""
     settings = kubelet.settings
     return ContainerCollector(
         kubelet.runtime,
@@ -58,7 +58,7 @@ def container_collector(kubelet: Kubelet) -> ContainerCollector:
 
 
 def image_collector(kubelet: Kubelet) -> ImageCollector:
-    """Who removes unused images."""
+    """The collector of unused images."""
     config = kubelet.settings.config
     return ImageCollector(
         kubelet.runtime,
@@ -73,7 +73,7 @@ def image_collector(kubelet: Kubelet) -> ImageCollector:
 
 
 def log_rotator(kubelet: Kubelet) -> LogRotator:
-    """Who cuts logs into pieces."""
+    """The rotation of container logs."""
     config = kubelet.settings.config
 
     async def reopen(id: str) -> None:
@@ -91,7 +91,7 @@ def log_rotator(kubelet: Kubelet) -> LogRotator:
 
 
 def written_files(kubelet: Kubelet) -> WrittenFiles:
-    """Who keeps small what pods write into files of the kubelet."""
+    """The limit on files of the kubelet that pods can grow."""
     pods = kubelet.settings.root_dir / "pods"
     return WrittenFiles(
         folders=lambda: [pods / each.uid for each in kubelet.pleg.all() if any(each.running())],
@@ -100,7 +100,7 @@ def written_files(kubelet: Kubelet) -> WrittenFiles:
 
 
 def housekeeping(kubelet: Kubelet) -> Housekeeping:
-    """Who looks for what should not be there any more."""
+    """The collector of containerd's leftovers."""
     return Housekeeping(
         kubelet.pods,
         kubelet.workers,
@@ -120,7 +120,7 @@ def housekeeping(kubelet: Kubelet) -> Housekeeping:
 
 
 async def eviction_manager(kubelet: Kubelet) -> EvictionManager:
-    """Who ends pods when memory, disk or processes are short; asks the runtime where its images are."""
+    """The eviction manager for memory, disk and processes; asks the runtime where its images are."""
     settings, config = kubelet.settings, kubelet.settings.config
     source = await NodeSource.create(
         settings.root_dir,

@@ -157,7 +157,7 @@ class WatchedObjects:
                 log.info("following %s %s/%s: %s", kind.__name__, namespace, name, error)
             except (OSError, TimeoutError) as error:
                 log.info("following %s %s/%s: %s", kind.__name__, namespace, name, error or type(error).__name__)
-            except Exception:  # what somebody has stored may be odd: the next version may be better
+            except Exception:  # a stored object may be invalid: the next version may be better
                 log.exception("following %s %s/%s", kind.__name__, namespace, name)
             await self._clock.sleep(backoff.next())
 

@@ -99,7 +99,7 @@ def presented(connection: Any) -> list[bytes]:
 
 
 def verified_root(tls: Any) -> bytes:
-    """The authority at which the chain ends that TLS has verified, in DER; empty if it cannot be told."""
+    """The authority at which the chain ends that TLS has verified, in DER; empty if it is unknown."""
     if hasattr(tls, "get_verified_chain"):  # Python 3.13
         chain = [bytes(each) for each in tls.get_verified_chain()]
     else:

@@ -96,7 +96,7 @@ def _judge(verified: int, store: int) -> int:
         place = library.SSL_get_ex_data(connection, _APP_DATA)
         if not place:
             return 0
-        if len(_failed) >= _MOST:  # of connections that ended before anybody asked
+        if len(_failed) >= _MOST:  # of connections that ended before they were looked up
             _failed.clear()
         _failed.add(place)
     return 1

@@ -59,9 +59,9 @@ class Head(msgspec.Struct, gc=False):
     cached_options: Any = None
     """The options in the headers and the query, once the verb has parsed them."""
     route: Any = None
-    """Who answers such requests, once one was answered."""
+    """The handler of such requests, once one was answered."""
     flow: Any = None
-    """Whose turn such requests need, once flow control has found out."""
+    """The flow of such requests in `turns`, once flow control has found it."""
     series: Any = None
     """Where such requests are counted, once one was."""
 

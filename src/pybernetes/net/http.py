@@ -107,7 +107,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 class Timeouts(msgspec.Struct, frozen=True):
-    """Seconds that a client may take; twice as long passes at most until somebody looks."""
+    """Seconds that a client may take; twice as long passes at most until the next check."""
 
     header: float = 32.0
     """For the head of a request to arrive; upstream's ReadHeaderTimeout."""
@@ -171,7 +171,8 @@ class Connection(asyncio.Protocol):
         self.peer_verified = False
         self.peer_address = ""
         self.flow = ""
-        """Whose requests come this way, as far as somebody above knows: large ones take turns with those of others."""
+        """The user of this connection, as far as a filter has reported it: large requests of one user take turns with
+        others'."""
         self.stranger = True
         """Whether the user of this connection is still unknown to the handlers."""
         self._held = 0  # bytes of large bodies that count against STRANGERS_BODIES
@@ -629,7 +630,7 @@ class Connection(asyncio.Protocol):
             self._look_later()
 
     def _may_last(self) -> bool:
-        """Whether what is being served has no end that anybody waits for."""
+        """Whether the running response is endless, so that a shutdown does not wait for it."""
         return self._streaming or self.lasting or self._request is None or self.server.lasts(self._request)
 
     def stuck(self, now: float) -> float:

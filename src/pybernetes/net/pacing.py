@@ -2,7 +2,7 @@
 
 An event loop serves all sockets that are ready, then whatever that has woken, then looks at the sockets again. A
 hundred clients who open connections, send large bodies or take large answers would make each round as long as a hundred
-handshakes, or as many quarters of a megabyte to encrypt; and everybody else waits for the end of the round. So such
+handshakes, or as many quarters of a megabyte to encrypt; and all others wait for the end of the round. So such
 work asks here first. Those who ask are called one in a round, `who` (a flow, an address) by turns; and between two of
 them all sockets are looked at once more, so that a small request never waits for more than one piece.
 """

@@ -1,7 +1,7 @@
 """Streams in one SPDY connection, from either side.
 
 `run` reads the connection until it ends and must be running for anything to happen. An unread stream holds up the
-others when too much of it waits: as everybody's in this dialect (`spdy` says why).
+others when too much of it waits: as in all implementations of this dialect (`spdy` says why).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """TLS of the server: versions and ciphers as upstream's defaults, certificates by name, read again when they change.
 
-A context cannot be told to forget a certificate or an authority, so a new one is made from the files when they have
+A context cannot forget a certificate or an authority, so a new one is made from the files when they have
 changed, and put in place of the old one while a client says hello (`sni_callback` is called for every handshake, also
 for one that names no host). Existing connections stay as they are. An unreadable file is logged and the old one kept.
 
@@ -77,7 +77,7 @@ _ALIASES = {
 
 
 class Authority(Protocol):
-    """Who may sign certificates of clients; `generation` grows when that changes."""
+    """The CAs of client certificates; `generation` grows when they change."""
 
     generation: int
     pem: str

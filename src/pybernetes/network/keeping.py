@@ -1,4 +1,4 @@
-"""Puts back what somebody else takes away from a node: a table of rules, an address.
+"""Restores what other programs remove from a node: a table of rules, an address.
 
 Woken by the kernel's notifications about rules and, where asked for, about links' addresses; nothing is polled.
 """
@@ -44,7 +44,7 @@ async def keep(
             _drain(links)
             nftables.changes()
             if not held(nftables):
-                log.warning("somebody took away %s, put back", what)
+                log.warning("%s was removed by another program, restored", what)
                 hold(nftables)
                 await asyncio.sleep(REPAIR_INTERVAL)
 

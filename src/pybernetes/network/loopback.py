@@ -25,7 +25,7 @@ def protect() -> None:
 
 
 async def keep() -> None:
-    """Put the table back whenever somebody takes it away, until cancelled."""
+    """Restore the table whenever it is removed, until cancelled."""
     await keeping.keep("the rule that protects the node's loopback", held, _protect)
 
 

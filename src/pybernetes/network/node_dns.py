@@ -3,7 +3,7 @@
 So a lookup never leaves the node. No connection is tracked for it (`notrack`): nothing is translated, and many short
 lookups do not fill the kernel's table. What a pod asks above `RATE` is dropped before the server reads it: a flood
 takes neither a processor of the node nor the answers of others. `keep` puts the address and the rules back when
-somebody else takes them away.
+other programs remove them.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 class Claims:
-    """Who asks for which frontends, of one IP version."""
+    """The Services that claim each frontend, of one IP version."""
 
     def __init__(self) -> None:
         self._claims: dict[bytes, list[str]] = {}

@@ -333,7 +333,7 @@ def _balancer_ips(service: Service, family: Family) -> list[str]:
 
 
 def _source_ranges(service: Service, family: Family) -> list[tuple[bytes, bytes]] | None:
-    """First and last address of what may use the load balancer; None = everybody."""
+    """First and last address of the allowed clients of the load balancer; None = all."""
     assert service.spec is not None
     annotations = (service.metadata.annotations if service.metadata else None) or {}
     texts = service.spec.load_balancer_source_ranges or annotations.get(SOURCE_RANGES_ANNOTATION, "").split(",")

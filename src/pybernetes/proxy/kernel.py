@@ -1,4 +1,4 @@
-"""Puts the rulesets of the proxy into the kernel's tables, and notices when somebody else changes them.
+"""Puts the rulesets of the proxy into the kernel's tables, and notices changes by other programs.
 
 The tables have the name that kube-proxy uses, so that either program replaces what the other left. A new table takes
 the place of the old one in one batch: no packet sees a table without rules, connections live on in the kernel's
@@ -43,11 +43,11 @@ class Kernel:
         self._last_number = 0
 
     def watch(self) -> int:
-        """A descriptor that is readable when somebody else may have changed something."""
+        """A descriptor that is readable when another program may have changed something."""
         return self._nft.watch()
 
     def disturbed(self) -> bool:
-        """Whether somebody else changed one of the tables since the last call, as far as the kernel can say."""
+        """Whether another program changed one of the tables since the last call, as far as the kernel can say."""
         changes = self._nft.changes()
         return changes is None or any(table(family) in changes for family in self.families)
 

@@ -62,7 +62,7 @@ class Metrics:
             f"{prefix}_nftables_sync_failures_total", "Cumulative proxy nftables sync failures", ("ip_family",)
         )
         self.repairs = registry.counter(
-            "pybernetes_proxy_repairs_total", "How often the tables were made anew because somebody else changed them"
+            "pybernetes_proxy_repairs_total", "How often the tables were rebuilt because another program changed them"
         )
         self.conntrack_deleted = registry.counter(
             "kubeproxy_conntrack_reconciler_deleted_entries_total",

@@ -2,7 +2,7 @@
 
 Woken by: Services, their slices, this node's Node, ServiceCIDRs, and by changes that others make to the tables. Writes:
 the tables, nothing in the cluster. Events only note which Service to look at; one sync handles all that were noted
-since the last, at most every `min_sync_period`. When the kernel refuses, or somebody else changed a table, the next
+since the last, at most every `min_sync_period`. When the kernel refuses, or another program changed a table, the next
 sync makes the tables anew.
 """
 
@@ -96,7 +96,7 @@ class Proxier:
         self._timer: Timer | None = None
         self._next = self._next_repair = 0.0
         self._repairing = False
-        """The next sync makes the tables anew because somebody else changed them."""
+        """The next sync rebuilds the tables because another program changed them."""
         self._failures = 0
 
     async def run(self) -> None:
@@ -193,7 +193,7 @@ class Proxier:
     def _disturbed(self) -> None:
         """Others changed the kernel's rules: ours are set again."""
         if self._kernel.disturbed():
-            log.warning("somebody else changed the tables of the proxy, they are made anew")
+            log.warning("another program changed the tables of the proxy, they are rebuilt")
             self._metrics.repairs.inc()
             self._anew = self._repairing = True
             self._next = max(self._next, self._next_repair)

@@ -28,7 +28,7 @@ GONE = "gone"
 
 
 class Outcome(Exception):
-    """The pod needs us no more: somebody else has bound it, or it is gone."""
+    """The pod needs no scheduling any more: another scheduler has bound it, or it is gone."""
 
 
 async def wait_on_permit(waiting: WaitingPod) -> Status | None:

@@ -71,7 +71,7 @@ class Cache:
         return found[0] if found else None
 
     def binding_finished(self, uid: str) -> None:
-        """The API server has said yes; it will tell everybody, us too."""
+        """The binding was accepted; the informer will deliver it."""
         if uid in self._assumed and self._expire_after > 0:
             self._assumed[uid] = self._clock.call_later(self._expire_after, self._expire, uid)
 

@@ -285,7 +285,7 @@ def _transport(config: ExtenderConfig) -> Config:
     return Config(
         server=config.url_prefix or "",
         ca_data=authority,
-        # With `enableHTTPS` and no authority upstream believes anybody.
+        # With `enableHTTPS` and no CA upstream does not verify the server.
         insecure_skip_tls_verify=bool(tls.insecure) or (bool(config.enable_https) and not authority),
         tls_server_name=tls.server_name or "",
         client_certificate_data=certificate,

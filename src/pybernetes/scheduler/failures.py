@@ -1,6 +1,6 @@
 """Says why pods have no place, no faster than a cluster can bear.
 
-A pod that fits nowhere is an event and a condition: two writes, and everybody who watches pods hears of them. Where
+A pod that fits nowhere is an event and a condition: two writes, and every watcher of pods gets them. Where
 thousands come at a time, reporting them would take more of the API server than creating them did. Upstream's scheduler
 sends no more than 50 requests a second after the first 100, of any kind; here only these reports wait, so that no
 binding does.

@@ -83,7 +83,7 @@ class EventHandlers:
                 log.warning("no plugin can be woken by events of %r: the scheduler does not follow them", resource)
 
     def pod(self, key: Key) -> Pod | None:
-        """A pod as the API server last told it."""
+        """A pod as the informer last delivered it."""
         return self._pods.get(key)
 
     @contextmanager

@@ -445,7 +445,7 @@ class Scheduler:
             self.status.say(word)
 
     def _unplaced(self, pod: Pod) -> Pod | None:
-        """A pod as it is now; None if it is gone, another of the same name, or bound by somebody else."""
+        """A pod as it is now; None if it is gone, another of the same name, or bound by another scheduler."""
         live = self.handlers.pod(key_of(pod))
         if live is None or live.spec is None or live.spec.node_name:
             return None

@@ -11,7 +11,7 @@ An object that cannot be decrypted, because its key is missing, is `sealed`: it 
 about it is left to who asks. A resource that has one has no watchers, as they would not see it all. What is `essential`
 must be read, all of it: with one such object sealed there is no cache.
 
-Bytes under a key of ours that are no object (somebody else wrote them to a shared etcd) are set aside as `foreign`: a
+Bytes under a key of ours that are no object (another program wrote them to a shared etcd) are set aside as `foreign`: a
 GET of that name says so, lists and watches go on without it.
 
 Nothing of one client or one object runs here in a way that ends the work for others: watchers only select (`watchers`),
@@ -165,7 +165,7 @@ class Partition:
 
     @property
     def keys(self) -> list[str]:
-        """The keys of all objects, sorted. Sorted when somebody asks: keeping order would cost every write O(n)."""
+        """The keys of all objects, sorted. Sorted on demand: keeping order would cost every write O(n)."""
         if self._gone:
             # An object that was deleted and created again is in both lists, so the fresh ones are separated first.
             self._sorted = [key for key in dict.fromkeys(self._sorted + self._fresh) if key in self.items]
@@ -302,7 +302,7 @@ class Cache:
             if self._loaded > revision:  # everything was read anew, and the changes in between are not known
                 continue
             if (present := self.partitions.get(prefix)) is not None:
-                return present  # somebody else was faster
+                return present  # another writer was faster
             partition.load(_sorted_out(page.entries), revision)
             for change in changes:
                 if isinstance(change, Sealed):

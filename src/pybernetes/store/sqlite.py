@@ -95,7 +95,7 @@ _Begun = tuple[list[_Write], list[Event] | None, "asyncio.Future[None]"]
 
 
 def _take_now(lock: asyncio.Lock) -> bool:
-    """Take a lock without a round of the loop; False if somebody has it."""
+    """Take a lock without a round of the loop; False if it is taken."""
     if lock.locked():
         return False
     taking = lock.acquire()

@@ -272,7 +272,7 @@ class Component:
         await self._worker.started.wait()
 
     async def crash(self) -> None:
-        """End it wherever it is. Its connections end first: it says nothing more to anybody."""
+        """End it wherever it is. Its connections end first: it sends nothing more."""
         if self._task is None:
             return
         self._task = None

@@ -31,11 +31,11 @@ class Weather(Protocol):
 
 
 class MemoryNetwork:
-    """Who listens at which address."""
+    """The listeners by address."""
 
     def __init__(self) -> None:
         self._listeners: dict[tuple[str, int], Factory | None] = {}
-        """None: somebody listened there once, and does not now."""
+        """None: the port was in use once, and is not now."""
         self._ports = count(40_000)
         self.weather: Weather | None = None
         """None: bytes arrive in the next round of the event loop."""

@@ -3,9 +3,9 @@
 `install()` replaces the clocks of the module `time` in this process. It must run before anything is imported that takes
 its time from them, the event loop included: the whole control plane then sees one time, and to move it is one addition.
 
-In a simulation time stands still. It passes by being moved: how often somebody reads a clock changes nothing, and
-neither does how long the machine takes or how many rounds of the event loop that is in one version of Python. Only the
-time of day is READ later at each read than at the one before, so that two events have different times.
+In a simulation time stands still. It passes by being moved: reading a clock changes nothing, and neither does how long
+the machine takes or how many rounds of the event loop that is in one version of Python. Only the time of day is READ
+later at each read than at the one before, so that two events have different times.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ READ = 1e-6
 """Seconds at least between two reads of the time of day while time stands still."""
 MOST_ROUNDS = 1000
 TICK = 1e-3
-"""Seconds that pass after so many rounds of the event loop without a jump: somebody waits by asking again and again."""
+"""Seconds that pass after so many rounds of the event loop without a jump: a task polls in a loop."""
 EPOCH = 1_767_225_600.0
 """When time that stands still begins: 2026-01-01T00:00:00Z."""
 

@@ -33,7 +33,7 @@ Cause = Span | int | SpanContext
 """Why something is done: a span of this process, a revision, a span of another process."""
 CURRENT: ContextVar[Cause | None] = ContextVar("trace", default=None)
 SERVICE: ContextVar[str] = ContextVar("service", default="")
-"""Whose work this is, in a process with several components; empty = the recorder's."""
+"""The component of this task, in a process with several components; empty = the recorder's."""
 
 
 class Recorder:

@@ -123,7 +123,7 @@ def _by(span: Span) -> str:
 
 
 def outline(nodes: Iterable[Node], depth: int = 0) -> Iterator[str]:
-    """Who caused what, without times and names of objects; what happened several times in a place is one line."""
+    """The tree of causes without times and names of objects; repeated steps in a place are one line."""
     found: dict[tuple[str, str], list[Node]] = {}
     for node in nodes:
         found.setdefault((node.span.service, node.span.name), []).append(node)

@@ -131,7 +131,7 @@ COMPONENTS = ("system:kube-controller-manager", "system:kube-scheduler", "system
 
 
 def begun_by_users(roots: Iterable[Node]) -> list[Node]:
-    """The trees that begin with a request of somebody else than the cluster's own components."""
+    """The trees that begin with a request of a client other than the cluster's own components."""
 
     def own(user: str) -> bool:
         return user in COMPONENTS or user.startswith(("system:node:", "system:serviceaccount:kube-system:"))

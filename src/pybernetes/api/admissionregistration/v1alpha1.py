@@ -1,4 +1,4 @@
-"""The kinds of admissionregistration/v1alpha1: who looks at new objects before anybody else does.
+"""The kinds of admissionregistration/v1alpha1: initializers, which see new objects before other clients.
 
 Upstream had this from 1.7 to 1.15. It is served if --runtime-config says so.
 """

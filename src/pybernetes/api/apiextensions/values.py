@@ -4,7 +4,7 @@ Of the alternatives of `anyOf` and `oneOf` that all fail, the one that came furt
 far a check came.
 
 An update is not refused for what was wrong before: a part of the object that is as it was is not reported. Parts are
-told by the names of fields and by the keys of lists that are maps; items of other lists are no parts of their own.
+matched by the names of fields and by the keys of lists that are maps; items of other lists are no parts of their own.
 """
 
 from __future__ import annotations

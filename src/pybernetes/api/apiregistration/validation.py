@@ -1,4 +1,4 @@
-"""Validation of APIServices: a group and version, served here or by somebody else."""
+"""Validation of APIServices: a group and version, served here or by an extension server."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from ..types import Always, Int64, ListType, Required, Time
 
 
 class SelfSubjectReview(Kind):
-    """Who am I?"""
+    """Asks for the user of the request itself."""
 
     status: Annotated[SelfSubjectReviewStatus | None, Always({})] = None
 
@@ -54,7 +54,7 @@ class TokenRequestStatus(Struct):
 
 
 class TokenReview(Kind):
-    """Whose token is this?"""
+    """Asks for the user of a token."""
 
     spec: Annotated[TokenReviewSpec | None, Required, Always({})] = None
     status: Annotated[TokenReviewStatus | None, Always({})] = None

@@ -29,7 +29,7 @@ _RESOURCE = Path("spec", "resourceAttributes")
 
 
 def validate_subject_access_review(review: SubjectAccessReview) -> list[FieldError]:
-    """A question about somebody."""
+    """Validate a review about another user."""
     return _validate_subject(review.spec or SubjectAccessReviewSpec()) + _validate_metadata(review.metadata, "")
 
 
@@ -41,7 +41,7 @@ def validate_self_subject_access_review(review: SelfSubjectAccessReview) -> list
 
 
 def validate_local_subject_access_review(review: LocalSubjectAccessReview) -> list[FieldError]:
-    """A question about somebody in the namespace of the review."""
+    """Validate a review about another user in the namespace of the review."""
     spec = review.spec or SubjectAccessReviewSpec()
     errors = _validate_subject(spec) + _validate_metadata(review.metadata, " except for namespace")
     namespace = (review.metadata and review.metadata.namespace) or ""

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Shape(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
-    """Unknown fields are ignored, as in any annotation that somebody else may have written."""
+    """Unknown fields are ignored, as in any annotation that other clients may have written."""
 
 
 class Reference(Shape):

@@ -12,7 +12,7 @@ from ..types import Always, Int32, MicroTime, Pointer
 
 
 class Lease(Kind):
-    """Who holds a lock, and until when; also the heartbeat of nodes."""
+    """The holder of a lock, and its expiry; also the heartbeat of nodes."""
 
     spec: Annotated[LeaseSpec | None, Always({})] = None
 

@@ -1,4 +1,4 @@
-"""Fields of pods that belong to features which are off in v1.36 unless somebody turns them on.
+"""Fields of pods that belong to features which are off in v1.36 by default.
 
 They are dropped without a word when an object is written, except from objects that have them already.
 """

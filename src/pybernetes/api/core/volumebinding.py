@@ -31,7 +31,7 @@ def annotations_of(obj: PersistentVolume | PersistentVolumeClaim) -> dict[str, s
 
 
 def has_class(claim: PersistentVolumeClaim) -> bool:
-    """Whether somebody has chosen the class; none ("") may be chosen too."""
+    """Whether the class was set explicitly; it may be set to none ("")."""
     field = claim.spec.storage_class_name if claim.spec else None
     return field is not None or STORAGE_CLASS_ANNOTATION in annotations_of(claim)
 
@@ -60,7 +60,7 @@ def volume_size(volume: PersistentVolume) -> Quantity:
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume is, or was reserved by somebody to be, this claim's."""
+    """Whether the volume is bound to this claim, or reserved for it."""
     reference = volume.spec.claim_ref if volume.spec else None
     metadata = claim.metadata
     if reference is None or metadata is None:

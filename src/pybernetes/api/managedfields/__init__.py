@@ -1,4 +1,4 @@
-"""Who owns which field of an object, and server-side apply, which is decided by it.
+"""Managed fields: the manager of each field of an object, and server-side apply, which is decided by it.
 
     apply(live, config, ...)        what an object becomes when a configuration is applied to it
     record_update(new, old, ...)    the managed fields of any other write

@@ -1,6 +1,6 @@
 """Server-side apply: a manager says what it wants, and owns exactly that.
 
-What it said last time and says no more is removed, unless somebody else owns it too. What others own and it would
+What it said last time and says no more is removed, unless another manager owns it too. What others own and it would
 change is a conflict, unless it insists.
 """
 

@@ -99,7 +99,7 @@ class Walker:
             if len(ours) <= 1 and len(theirs) <= 1:
                 self.compare(ours[0] if ours else ABSENT, theirs[0] if theirs else ABSENT, kind.element, below)
             elif len(ours) > 1 and len(theirs) > 1:
-                # Items that cannot be told apart are one field.
+                # Duplicate items are one field.
                 if not same(list(ours), list(theirs)):
                     self._modified.add(below)
             elif len(ours) > 1:

@@ -188,7 +188,7 @@ def _items(info: schema.FieldInfo) -> Writer:
             return f"{names[0][1]}:{{{texts[0]}}}"
         rows = sorted(zip(names, texts, strict=True))
         if len({quoted for _, quoted in names}) < len(names):
-            # Items that cannot be told apart are one field.
+            # Duplicate items are one field.
             found: dict[_Name, str] = {}
             for name, text in rows:
                 found[name] = "" if name in found else text

@@ -117,7 +117,7 @@ class CreatedFields:
             found: dict[str, str] = {}
             for item in value:
                 name = element(kind, item)
-                # Items that cannot be told apart are one field.
+                # Duplicate items are one field.
                 found[name] = "" if name in found else inner(item)
             ordered = sorted(found, key=paths.order)
             return '".":{},' + ",".join([f"{encode_basestring(name)}:{{{found[name]}}}" for name in ordered])

@@ -12,7 +12,7 @@ from .node import List
 
 
 class NoIdentity(ValueError):
-    """The item cannot be told from others; says why in upstream's words."""
+    """The item has no key; with upstream's message."""
 
 
 def element(kind: List, item: Any) -> str:

@@ -44,7 +44,7 @@ def _merge_lists(live: list[Any], applied: list[Any], kind: List) -> list[Any]:
     names = [element(kind, item) for item in live]
     ours: dict[str, Any] = {}
     for name, item in zip(names, live, strict=True):
-        # Nothing merges into items that cannot be told apart.
+        # Nothing merges into duplicate items.
         ours[name] = None if name in ours else item
     theirs = {element(kind, item): item for item in applied}
     waiting = iter(theirs)

@@ -37,7 +37,7 @@ def field(name: str) -> str:
 def key(pairs: Iterable[tuple[str, Any]]) -> str:
     """The element of a list's item with these keys."""
     pairs = tuple(pairs)
-    # Lists are full of names and ports; other values are not told apart by Python (1 and True).
+    # Lists are full of names and ports; Python treats other values as equal (1 and True).
     plain = all(value.__class__ is int or (value.__class__ is str and len(value) <= _SHORT) for _, value in pairs)
     return _known_key(pairs) if plain else _key(pairs)
 

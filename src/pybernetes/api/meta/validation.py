@@ -234,7 +234,7 @@ def _validate_standard_finalizers(finalizers: Sequence[str], path: Path) -> Iter
 
 
 def validate_managed_fields(entries: Sequence[ManagedFieldsEntry], path: Path) -> list[FieldError]:
-    """Who set which fields: the form of the entries, not the sets inside."""
+    """Validate managed fields: the form of the entries, not the sets inside."""
     errors: list[FieldError] = []
     for index, entry in enumerate(entries):
         if type(entry.fields_v_1) is msgspec.Raw:

@@ -122,7 +122,7 @@ class IngressClassParametersReference(Struct):
 
 
 class NetworkPolicy(Kind):
-    """Who may talk to the pods it selects."""
+    """The allowed connections of the pods it selects."""
 
     spec: Annotated[NetworkPolicySpec | None, Always({})] = None
 

@@ -23,7 +23,7 @@ class ServiceEvaluator(Evaluator):
         return sorted(_NAMES.intersection(names))
 
     def usage(self, obj: Service, now: float) -> Resources:
-        """A load balancer has node ports too, unless told not to; then those that it was given count."""
+        """A load balancer has node ports too, unless `allocateLoadBalancerNodePorts` is false; then those set count."""
         spec = obj.spec or ServiceSpec()
         ports = spec.ports or []
         node_ports, balancers = 0, ZERO

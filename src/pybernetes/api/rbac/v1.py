@@ -34,7 +34,7 @@ class AggregationRule(Struct):
 
 
 class ClusterRoleBinding(Kind):
-    """Who has a ClusterRole everywhere."""
+    """The subjects of a ClusterRole in the whole cluster."""
 
     subjects: Annotated[list[Subject] | None, ListType("atomic")] = None
     role_ref: Annotated[RoleRef | None, Required, Always({})] = None
@@ -64,7 +64,7 @@ class Role(Kind):
 
 
 class RoleBinding(Kind):
-    """Who has a role in one namespace."""
+    """The subjects of a role in one namespace."""
 
     subjects: Annotated[list[Subject] | None, ListType("atomic")] = None
     role_ref: Annotated[RoleRef | None, Required, Always({})] = None

@@ -1,7 +1,7 @@
 """Device selectors: CEL expressions about one device.
 
 An expression sees `device.driver`, `device.attributes[domain].name`, `device.capacity[domain].name` and
-`device.allowMultipleAllocations`. What it may cost is known before anybody evaluates it, because everything in a device
+`device.allowMultipleAllocations`. Its greatest cost is known before it is evaluated, because everything in a device
 has a bound.
 """
 

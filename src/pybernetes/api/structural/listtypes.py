@@ -52,7 +52,7 @@ def key_of(item: dict[str, Any] | None, schema: JSONSchemaProps) -> dict[str, An
 
 
 def repeated(values: list[Any]) -> list[int]:
-    """Where values are there a second time; the third is not told."""
+    """The indexes of second occurrences; third ones are not reported."""
     if len(values) < 2:
         return []
     seen: dict[bytes, int] = {}

@@ -1,4 +1,4 @@
-"""Who may approve and sign certificates, and what no request may ask for.
+"""Checks permission to approve and sign certificates, and forbidden subjects.
 
 Approving and signing need permission for the signer itself, `certificates.k8s.io/signers`, besides that for the
 subresource: otherwise permission to approve one kind of certificate would be permission to approve them all.

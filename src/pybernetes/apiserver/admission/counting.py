@@ -1,4 +1,4 @@
-"""Counters and histograms of admission: numbers in dicts, made into metrics when somebody asks for them."""
+"""Counters and histograms of admission: numbers in dicts, made into metrics at each scrape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request's objects as JSON, in the version that somebody wants to see, and back."""
+"""A request's objects as JSON, in the version of a webhook or policy, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who names an owner for an object must be allowed to delete the object, for that is what the owner's end will do.
+"""Adding an owner reference needs permission to delete the object, because the owner's deletion will delete it.
 
 And who lets an object hold up the deletion of its owner must be allowed to hold it up: to set the owner's finalizers.
 """

@@ -55,7 +55,7 @@ class Attributes(msgspec.Struct, gc=False):
     body: tuple[str, str] | None = None
     """apiVersion and kind of `new` where a subresource speaks a kind of its own: Scale, Binding, Eviction, ..."""
     reinvoke: bool = False
-    """Set by a plugin that has let somebody else change the object: then all `admit`s run once more."""
+    """Set by a plugin that has called a webhook or policy: then all `admit`s run once more."""
     reinvoking: bool = False
     """Whether this is that second time."""
     notes: dict[str, Any] | None = None
@@ -186,7 +186,7 @@ class Step:
         self._kept: list[float] = []  # of requests that passed: when each plugin began, and the end
 
     def run(self, attributes: Attributes) -> Awaitable[None] | None:
-        """Call everybody until one refuses; the rest is to be awaited once somebody has to wait."""
+        """Call plugins until one rejects the request; once one has to wait, the rest is returned as an awaitable."""
         marks = [perf_counter()]
         try:
             for method in self._methods:

@@ -56,7 +56,7 @@ class Charging:
         self._limited = limited
         self._evaluators: dict[tuple[str, str], Evaluator | None] = {}
         self._waiting: dict[str, list[_Waiter]] = {}
-        """Who waits, by namespace. A namespace in here has a task that works them off."""
+        """The waiting requests, by namespace. A namespace in here has a task that works them off."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def charge(self, attributes: Attributes) -> Awaitable[None] | None:
@@ -167,7 +167,7 @@ class Charging:
                 await store.write(*store.split(key), give_back)
 
     async def _write(self, running: _Running) -> bool:
-        """Store what is used now; False if somebody else has written the quota meanwhile."""
+        """Write the new usage; False if the quota was changed meanwhile."""
         quota = running.quota
         status = quota.status or ResourceQuotaStatus()
         quota.status = msgspec.structs.replace(status, used=formatted(running.used))

@@ -1,4 +1,4 @@
-"""Every pod is somebody to the API: it gets a service account, and a token of it where its containers look for one.
+"""Gives each pod a service account, and mounts its token into the containers.
 
 The token is a projected volume, `kube-api-access-` and five random characters, mounted into every container that has
 nothing else at that path. Mirror pods, which a kubelet creates for its static pods, get nothing and may ask for

@@ -1,4 +1,4 @@
-"""A new node is not ready: no pod comes to it before somebody has seen it work."""
+"""Taints new nodes as not ready: no pod is scheduled there before the node has reported that it is."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ class ProxyClient:
             self.generation += 1
 
     def context(self, bundle: str | None, *, insecure: bool) -> ssl.SSLContext:
-        """TLS for a server that this bundle vouches for, or anybody. Raises ValueError with upstream's words."""
+        """TLS for a server whose certificate this bundle verifies, or for any server without one. Raises ValueError
+        with upstream's words."""
         context = client_tls(None if insecure else bundle)
         if insecure:
             context.check_hostname = False

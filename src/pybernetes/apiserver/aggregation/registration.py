@@ -1,7 +1,7 @@
 """APIServices of what is served here: made at the start, and with the definitions of custom resources. Pure.
 
 Those of built-in groups are created once, at the start: a change or deletion by a user lasts until the next
-start. Those of custom resources follow their definitions. One without the label is somebody else's, and left alone.
+start. Those of custom resources follow their definitions. One without the label belongs to a user, and is left alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Connections to an extension server: requests with a known body, answers piece by piece, upgraded streams.
 
-`client.http` is for servers whose answers somebody here reads; this is for answers that are passed on: all headers as
+`client.http` is for responses that are read here; this is for responses that are passed on: all headers as
 they came, a body of any length, and the protocol that follows an upgrade. A connection is used again after a complete
 answer. One that turns out to be closed is replaced, if the request can be sent twice.
 """

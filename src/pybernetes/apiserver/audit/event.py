@@ -13,7 +13,7 @@ _AGENT = 1024  # characters of a User-Agent; upstream's
 
 
 class UserInfo(msgspec.Struct, omit_defaults=True):
-    """Who."""
+    """The user of the request."""
 
     username: str = ""
     uid: str = ""

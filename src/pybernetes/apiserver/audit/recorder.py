@@ -77,7 +77,7 @@ class Recorder:
         return self._emit("RequestReceived", self.event.request_received_timestamp)
 
     def impersonated(self, user: User, constraint: str) -> None:
-        """The request goes on as somebody else."""
+        """Record the impersonated user."""
         self.event.impersonated_user = user_info(user)
         if constraint:
             self.event.authentication_metadata = {"impersonationConstraint": constraint}
@@ -178,7 +178,7 @@ class Recorder:
 
 
 def _source_ips(request: Request) -> list[str]:
-    """Who forwarded the request for whom, as far as they say, and who is connected to us."""
+    """The addresses of the client: those that forwarding headers claim, and the connection's."""
     peer = request.connection.peer_address
     forwarded, real = request.first("x-forwarded-for"), request.first("x-real-ip")
     if not forwarded and not real:

@@ -1,4 +1,4 @@
-"""Events sent to somebody else, as an EventList."""
+"""The webhook backend: sends events as an EventList."""
 
 from __future__ import annotations
 

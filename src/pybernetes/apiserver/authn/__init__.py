@@ -1,1 +1,1 @@
-"""Who is it? One way to tell a file; `setup` makes of the flags what a server uses, `union` puts them in a row."""
+"""Authentication: one method a module; `setup` builds the server's authenticators from flags, `union` combines them."""

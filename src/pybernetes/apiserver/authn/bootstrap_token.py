@@ -33,7 +33,7 @@ class BootstrapTokens:
         self._audiences = tuple(audiences)
 
     async def authenticate_token(self, token: str, audiences: Sequence[str]) -> TokenUser | None:
-        """Whose token it is; like upstream, what is wrong with a token of this form is only told to the log."""
+        """The user of a token; like upstream, errors of a token of this form are only logged."""
         match = _TOKEN.fullmatch(token)
         common = tuple(each for each in audiences if each in self._audiences)
         if match is None or not common:

@@ -92,7 +92,7 @@ def check(options: argparse.Namespace) -> None:
 
 
 def _check_proxies(options: argparse.Namespace) -> None:
-    """If clients and proxies have an authority in common, any client could speak for anybody. Raises ValueError."""
+    """If clients and proxies have an authority in common, any client could claim to be any user. Raises ValueError."""
     clients, proxies = options.client_ca_file, options.requestheader_client_ca_file
     if clients and proxies and not options.requestheader_allowed_names:
         common = set(_blocks(clients)) & set(_blocks(proxies))

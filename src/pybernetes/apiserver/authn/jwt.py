@@ -115,7 +115,7 @@ def all_claims(payload: bytes) -> dict[str, Any]:
 
 
 def unverified_issuer(token: str) -> str | None:
-    """Who the token says has made it, to find who could tell; None if it is no token."""
+    """The unverified issuer of a token, to select its authenticator; None if it is no token."""
     try:
         issued: _Issued = _read(_issuer, parse(token).payload)
     except NotAToken:

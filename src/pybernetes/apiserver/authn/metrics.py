@@ -21,7 +21,7 @@ def _counter(name: str, help: str) -> Counter:
 STALE = _counter("stale_tokens", "Tokens of pods that should have been replaced by now.")
 VALID = _counter("valid_tokens", "Tokens of pods with an extended life that are still fresh.")
 LEGACY = _counter("legacy_tokens", "Tokens in Secrets.")
-MANUAL = _counter("legacy_manual_token_uses", "Tokens in Secrets that somebody made.")
+MANUAL = _counter("legacy_manual_token_uses", "Tokens in Secrets that users made.")
 AUTO_GENERATED = _counter("legacy_auto_token_uses", "Tokens in Secrets that their account lists.")
 INVALIDATED = _counter("invalid_legacy_auto_token_uses", "Tokens in Secrets that are marked as invalid.")
 

@@ -29,7 +29,7 @@ class Headers(msgspec.Struct, frozen=True):
 
 
 class _Proxy(msgspec.Struct, frozen=True):
-    """Who is at the other end of a connection: what is wrong with them, until when that holds, under which CA."""
+    """The proxy at the other end of a connection: the error in its certificate, until when that holds, its CA."""
 
     problem: str
     ends: float

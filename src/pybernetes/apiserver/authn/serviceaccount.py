@@ -204,7 +204,7 @@ class BoundTokens:
             await self._check(seen, "secrets", about.namespace, about.secret, now)
         if about.pod is not None:
             await self._check(seen, "pods", about.namespace, about.pod, now)
-        elif about.node is not None:  # a pod's node is only told, not checked
+        elif about.node is not None:  # a pod's node is only reported, not checked
             await self._check(seen, "nodes", "", about.node, now)
         return seen
 

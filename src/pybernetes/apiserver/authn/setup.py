@@ -29,7 +29,7 @@ _KEY = re.compile(rb"-----BEGIN ([A-Z0-9 ]*(?:PRIVATE|PUBLIC) KEY|CERTIFICATE)--
 
 
 class Authorities(msgspec.Struct):
-    """Who may sign certificates of clients, and of proxies that speak for clients."""
+    """The CAs of client certificates, and of proxies that speak for clients."""
 
     client: Trust | None = None
     proxy: Trust | None = None

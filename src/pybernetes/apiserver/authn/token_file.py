@@ -18,7 +18,7 @@ class TokenFile:
         self._users = {token: authenticated(user) for token, user in read_users(path, "token")}
 
     async def user_of(self, token: str) -> User | None:
-        """Whose token it is."""
+        """The user of a token."""
         return self._users.get(token)
 
 

@@ -37,7 +37,7 @@ class ForThisServer:
         self._audiences = tuple(audiences)
 
     async def authenticate_token(self, token: str, audiences: Sequence[str]) -> TokenUser | None:
-        """Whose token it is. Raises BadCredential."""
+        """The user of a token. Raises BadCredential."""
         common = tuple(each for each in audiences if each in self._audiences)
         if not common:
             return None
@@ -56,7 +56,7 @@ class Tokens:
     def __init__(self, kinds: Sequence[TokenAuthenticator], audiences: Sequence[str]) -> None:
         self.kinds = list(kinds)
         self.audiences = tuple(audiences)
-        """Whom tokens for this server are meant for."""
+        """The audiences of this server's tokens."""
         self._known: dict[str, _Known] = {}
         self._forgotten = 0
         """How often everything was forgotten."""
@@ -99,7 +99,7 @@ class Tokens:
         self._known.clear()
 
     async def review(self, token: str, audiences: Sequence[str]) -> TokenUser | None:
-        """Whose token for any of the audiences it is, asked anew. Raises BadCredential with all reasons."""
+        """The user of a token for any of the audiences, without the cache. Raises BadCredential with all reasons."""
         reasons: list[str] = []
         annotations: tuple[tuple[str, str], ...] = ()
         for kind in self.kinds:
@@ -133,7 +133,7 @@ class Bearer:
         return _used(answer, request)
 
     async def _find(self, request: Request, token: str) -> User:
-        """Whose token it is. Raises BadCredential."""
+        """The user of a token. Raises BadCredential."""
         try:
             answer = await self._tokens.find(token)
         except BadCredential as bad:

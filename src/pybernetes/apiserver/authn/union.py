@@ -35,7 +35,7 @@ class Union:
         self._authenticators = tuple(authenticators)
         self._anonymous = anonymous
         self._found: defaultdict[str, int] = defaultdict(int)
-        """How often somebody was found, by name or kind of name."""
+        """Successful authentications, by user name or kind of it."""
         self._failed = {"failure": 0, "error": 0}
 
     def authenticate(

@@ -1,4 +1,4 @@
-"""Who a request comes from, and the interfaces of what finds out.
+"""The user of a request, and the interfaces of authenticators.
 
 An authenticator has three answers: a user; None, when there is no credential of its kind; and `BadCredential`, when
 there is one that is not good. The last is not the same as none: who presents a bad credential is not anonymous.
@@ -56,7 +56,7 @@ class Authenticator(Protocol):
 
 
 class TokenUser(msgspec.Struct, frozen=True):
-    """Whose token it is."""
+    """The user of a token."""
 
     user: User
     audiences: tuple[str, ...] = ()
@@ -75,9 +75,9 @@ class TokenAuthenticator(Protocol):
     """One kind of bearer tokens."""
 
     async def authenticate_token(self, token: str, audiences: Sequence[str]) -> TokenUser | None:
-        """Whose token it is, or None if it is none of this kind. Raises BadCredential.
+        """The user of a token, or None if it is of another kind. Raises BadCredential.
 
-        `audiences` are those that somebody asks for; a kind of tokens that knows of no audience is good for all.
+        `audiences` are the requested ones; tokens of a kind without audiences are valid for all.
         """
         ...
 

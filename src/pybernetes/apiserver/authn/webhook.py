@@ -1,4 +1,5 @@
-"""Tokens that somebody else knows: asked by a TokenReview, answers kept for a while, yes and no, but no errors."""
+"""Authenticates tokens by a webhook with TokenReviews; caches positive and negative answers for a while, but no
+errors."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class TokenWebhook:
         self._known: dict[bytes, _Known] = {}
 
     async def authenticate_token(self, token: str, audiences: Sequence[str]) -> TokenUser | None:
-        """Whose token the webhook says it is. Raises BadCredential, also if there is no answer."""
+        """The user of a token by the webhook's review. Raises BadCredential, also if there is no answer."""
         # What is kept is a hash: answers live for minutes, and tokens should not.
         key = hashlib.sha256("\0".join((token, *audiences)).encode("utf-8", "surrogatepass")).digest()
         known = self._known.get(key)

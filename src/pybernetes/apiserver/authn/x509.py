@@ -23,7 +23,7 @@ _UID = "1.3.6.1.4.1.57683.2"  # Kubernetes' own name for a user's uid in a subje
 
 
 class Peer(msgspec.Struct):
-    """Who is at the other end of a connection."""
+    """The client at the other end of a connection."""
 
     user: User | None
     ends: float
@@ -33,7 +33,7 @@ class Peer(msgspec.Struct):
 
 
 class ClientCertificate:
-    """Knows everybody who came with a certificate of the client CA."""
+    """Authenticates clients by certificates of the client CA."""
 
     def __init__(self, trust: Trust, *, shared: bool = False) -> None:
         self._trust = trust

@@ -30,7 +30,7 @@ _READS = ("get", "list", "watch")
 
 
 class PolicySpec(configfile.Section):
-    """Who may do what; all that is given must match."""
+    """The conditions of a policy; all that are given must match."""
 
     go_package: ClassVar[str] = "v1beta1"
 
@@ -121,10 +121,10 @@ def _policy(line: bytes) -> PolicySpec:
 
 def _oldest(spec: PolicySpec) -> PolicySpec:
     """A policy of the oldest form: empty fields match everything, and every authenticated user."""
-    everybody = "*" in (spec.user, spec.group) or not (spec.user or spec.group)
+    all_users = "*" in (spec.user, spec.group) or not (spec.user or spec.group)
     return PolicySpec(
-        user="" if everybody else spec.user,
-        group=AUTHENTICATED if everybody else spec.group,
+        user="" if all_users else spec.user,
+        group=AUTHENTICATED if all_users else spec.group,
         readonly=spec.readonly,
         api_group="*",
         resource=spec.resource or "*",

@@ -1,7 +1,7 @@
-"""The interface of what decides whether somebody may do something, and the two simplest answers.
+"""The interface of authorizers, and the two simplest ones.
 
 An authorizer answers at once where it can: every request asks, and to start a coroutine costs more than most of the
-answers do. Those that ask somebody else are awaited, and only they may fail to find out.
+answers do. Those that ask a webhook are awaited, and only they may fail to find out.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Authorizer(Protocol):
 
 
 class Authorizers(Protocol):
-    """Who has the authorizers of now; they are replaced as a whole."""
+    """Holds the current authorizers; they are replaced as a whole."""
 
     @property
     def authorizers(self) -> Sequence[Authorizer]:

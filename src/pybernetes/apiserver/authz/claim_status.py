@@ -1,4 +1,4 @@
-"""Who may write which part of a ResourceClaim's status.
+"""Permissions for the parts of a ResourceClaim's status.
 
 The status has several writers: schedulers allocate and reserve, drivers tell how their devices do. Permission to update
 `resourceclaims/status` is not enough for all of them: the first needs `resourceclaims/binding` in the whole cluster;

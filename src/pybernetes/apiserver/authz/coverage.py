@@ -53,7 +53,7 @@ class _Values:
 
 
 class Held:
-    """Rules that somebody has, prepared for looking up what they grant."""
+    """The rules that a user has, indexed by what they grant."""
 
     def __init__(self, rules: Sequence[PolicyRule]) -> None:
         self._verbs, self._groups, self._resources = _Values(), _Values(), _Values()

@@ -1,6 +1,6 @@
 """Members of system:masters may do everything, whatever the other authorizers say; upstream puts this first, always.
 
-It is the way back in for an administrator who has locked everybody out.
+It is the way back in for an administrator who has locked out all users.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From roles and bindings to what somebody may do: resolved once for each subject and namespace.
+"""Resolves roles and bindings to a user's permissions: resolved once for each subject and namespace.
 
 Every request asks, roles and bindings change rarely. So all that was worked out is kept until one of the four kinds
 changes, and then dropped only where it could be different: a change in one namespace leaves the others alone.

@@ -70,7 +70,7 @@ def selectors_in(attributes: ResourceAttributes) -> Selectors:
 
 
 def attributes_of(selectors: Selectors) -> tuple[FieldSelectorAttributes | None, LabelSelectorAttributes | None]:
-    """The same for an access review that is sent to somebody else."""
+    """The same for an access review that is sent to a webhook."""
     field = [
         FieldSelectorRequirement(
             key=each.field, operator="In" if each.operator == fields.EQUALS else "NotIn", values=[each.value]

@@ -28,7 +28,7 @@ from .selectors import attributes_of, selectors_of
 log = logging.getLogger(__name__)
 
 _KEPT = 8192  # answers; upstream's
-_LONGEST = 10_000  # characters of a question whose answer is kept, or anybody could fill our memory; upstream's
+_LONGEST = 10_000  # characters of a question whose answer is kept, or any client could fill our memory; upstream's
 
 
 class Webhook:

@@ -1,4 +1,4 @@
-"""Who serves this API: a Lease in kube-system for each API server, by which others find the servers that are alive.
+"""The identity of each API server: a Lease in kube-system, by which others find the servers that are alive.
 
 Its name is made from the machine's name, so that a server that comes back takes its own again. A lease that a server
 left behind is removed by any of the others when it has not been renewed for an hour.

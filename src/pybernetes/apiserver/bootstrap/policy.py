@@ -55,7 +55,7 @@ def bootstrap_policy() -> Iterator[RBACObject]:
 
 
 def metrics_reader() -> ClusterRole:
-    """Who may see something may see what it uses: comes with metrics.k8s.io, as a metrics server brings it along."""
+    """The role system:aggregated-metrics-reader, aggregated to view, edit and admin: comes with metrics.k8s.io."""
     words = ["to:view", "to:edit", "to:admin"]
     return _cluster_role("system:aggregated-metrics-reader", words, ["get,list,watch metrics.k8s.io pods,nodes"])
 

@@ -1,6 +1,6 @@
 """Sees to it at every start that the roles and bindings every cluster has grant at least what they should.
 
-What somebody took away is given back, and what somebody added stays; `autoupdate: "false"` on an object keeps it from
+Removed rules and subjects are restored, added ones stay; `autoupdate: "false"` on an object keeps it from
 being changed. A binding that refers to another role is made anew, since that cannot be changed.
 """
 

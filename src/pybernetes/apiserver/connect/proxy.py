@@ -1,6 +1,6 @@
 """`proxy` of pods, nodes and Services: any HTTP, passed on to a server in the cluster and back.
 
-Who asked is not told to that server: credentials stay here. Redirects and links in pages are rewritten so that a
+The user's credentials are not passed on to that server. Redirects and links in pages are rewritten so that a
 browser comes back here; upgrades (WebSocket) are joined. A server that cannot be reached is a 503.
 """
 

@@ -1,6 +1,6 @@
 """Answers of proxied servers, as if they had been given where the proxy is: redirects, and links in pages. Pure.
 
-A server behind a proxy does not know that its `/` is somebody else's `/api/v1/namespaces/.../proxy/`. Links that begin
+A server behind a proxy does not know that its `/` is the proxy's `/api/v1/namespaces/.../proxy/`. Links that begin
 with a slash, or that name the server itself, get that in front; all others lead elsewhere and stay.
 """
 

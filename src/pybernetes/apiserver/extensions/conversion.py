@@ -36,7 +36,7 @@ class Converter:
     """The versions of one definition, and the way between them."""
 
     remote = False
-    """Whether somebody has to be asked, so that conversion takes time and can fail."""
+    """Whether a webhook converts, so that conversion takes time and can fail."""
 
     def __init__(self, outline: Outline) -> None:
         spec = outline.definition.spec or CustomResourceDefinitionSpec()

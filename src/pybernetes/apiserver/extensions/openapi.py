@@ -13,7 +13,7 @@ from .resource import CustomResource
 
 
 def custom_kinds(registry: Registry) -> Custom:
-    """The kinds of each group and version, described only if somebody asks."""
+    """The kinds of each group and version, described on request only."""
     groups: dict[str, list[CustomResource]] = {}
     for resource in registry.custom_resources():
         if isinstance(resource, CustomResource):

@@ -1,4 +1,4 @@
-"""A definition without its schemas, which are most of it: those stay bytes until somebody uses the kind.
+"""A definition without its schemas, which are most of it: those stay bytes until the kind is used.
 
 A cluster has dozens of definitions with thousands of fields each, and most of its kinds are hardly ever used.
 """

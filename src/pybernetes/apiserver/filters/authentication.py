@@ -1,7 +1,7 @@
-"""Who is it? Sets `request.user`, or answers 401 without saying why (`authn.union`).
+"""Authenticates requests: sets `request.user`, or answers 401 without the reason (`authn.union`).
 
-Strangers take turns with everybody else (`flowcontrol.turns`) before they are answered: they are refused before anybody
-could say whose flow it is, and who is refused may come again at once.
+Unauthenticated clients take turns with all others (`flowcontrol.turns`) before they are answered: they are refused
+before any filter could say whose flow it is, and who is refused may come again at once.
 """
 
 from __future__ import annotations

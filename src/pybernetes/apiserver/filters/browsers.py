@@ -2,7 +2,7 @@
 only.
 
 Both are off unless their flags are given. A page is let in by its `Origin`; that the browser asks first (OPTIONS) is
-answered before anybody is asked who they are, as browsers send no credentials then.
+answered before authentication, as browsers send no credentials then.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Acting as somebody else: `Impersonate-User`, `-Uid`, `-Group` and `-Extra-*`, each of which takes a permission.
+"""Impersonation: `Impersonate-User`, `-Uid`, `-Group` and `-Extra-*`, each of which takes a permission.
 
 There are several ways to be allowed, tried in this order (upstream's constrained impersonation):
 
@@ -142,7 +142,7 @@ def modes(wanted: User, requestor: User) -> list[str]:
 
 
 class Check:
-    """The permissions that it takes to be somebody, in one of the modes."""
+    """The permissions needed to impersonate a user, in one of the modes."""
 
     def __init__(self, mode: str, requestor: User, ask: Ask) -> None:
         self._mode = mode

@@ -1,6 +1,6 @@
 """No more requests at once than the server can serve well; watches and other long ones do not count.
 
-Administrators always get an answer, as upstream has it: somebody must be able to look what is going on.
+Administrators are exempt, as upstream: they must be able to find out what is going on.
 """
 
 from __future__ import annotations

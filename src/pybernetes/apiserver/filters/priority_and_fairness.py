@@ -50,7 +50,7 @@ class PriorityAndFairness:
 
     async def _exempt(self, request: Request, flow: Flow) -> Response | None:
         verb = request.info.verb
-        if PRIVILEGED not in request.user.groups:  # such as health, which anybody may ask for
+        if PRIVILEGED not in request.user.groups:  # such as health checks
             await self._turns.once(flow.key)
         asked = Asked(request, flow.schema, flow.distinguisher, ONE, now := time(), now)
         counts, serving, running = flow.counts, flow.level.running, self.running

@@ -1,4 +1,4 @@
-"""Takes the path and query apart, once, for everybody after it and for requests that begin alike."""
+"""Parses the path and query once, for all later filters and for requests with the same head."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ SMOOTHING = (
 
 
 class Demand:
-    """How many seats were wanted, over time: taken ones and those that somebody waits for."""
+    """How many seats were wanted, over time: taken ones and those that requests wait for."""
 
     __slots__ = ("_area", "_began", "_changed", "_squares", "high", "wanted")
 

@@ -48,7 +48,7 @@ async def ensure_statuses(registry: Registry) -> None:
             try:
                 await _write_status(registry, store, schema.metadata.name, levels)
             except (NotFound, APIError):
-                continue  # it has gone, or somebody else is at it; we look again at the next change
+                continue  # deleted or changed meanwhile; the next change wakes us
 
 
 async def _ensure(registry: Registry, store: ResourceStore, wanted: Any) -> None:

@@ -31,7 +31,7 @@ class Counts:
         self.waited, self.refused = Series(_SECONDS), Series(_SECONDS)
         """How long others had waited who were let in, and those who were not."""
         self.executed, self.watched = Series(_SECONDS), Series(_SECONDS)
-        """How long the work took; of watches, until they had told what there is."""
+        """How long the work took; of watches, until they had sent their initial events."""
 
     @property
     def dispatched(self) -> int:

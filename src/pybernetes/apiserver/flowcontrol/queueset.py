@@ -49,7 +49,7 @@ class QueueSet(Generic[T]):
 
     @property
     def active(self) -> int:
-        """Queues in which somebody waits."""
+        """Queues with waiting requests."""
         return len(self._active)
 
     def add(self, flow: str, item: T, seats: int) -> Queue[T] | None:
@@ -68,7 +68,7 @@ class QueueSet(Generic[T]):
         return queue
 
     def peek(self) -> tuple[Queue[T], T, int] | None:
-        """Who goes next: the queue, the request and its seats."""
+        """The next request to run: the queue, the request and its seats."""
         if not self._active:
             return None
         queue = min(self._active, key=lambda each: each.virtual)

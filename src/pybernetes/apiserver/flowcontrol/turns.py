@@ -1,4 +1,4 @@
-"""Who comes first on our one thread.
+"""Schedules requests on the one thread of the event loop.
 
 Seats limit how many requests are under way; but all of them share one thread, and an event loop serves ready sockets
 in the order of their sockets. A user with hundreds of connections would be served hundreds of times before another is

@@ -1,8 +1,8 @@
-"""metrics.k8s.io: what nodes and pods use, asked of their kubelets when somebody asks us. Nothing is collected before.
+"""metrics.k8s.io: what nodes and pods use, fetched from their kubelets at each request. Nothing is collected before.
 
 With upstream a metrics server stands behind an APIService and collects every 15 seconds; here a kubelet knows its
 rates itself, so one question to the nodes concerned is enough. Served if --runtime-config has
-metrics.k8s.io/v1beta1=true, and only until an APIService says that somebody else serves it.
+metrics.k8s.io/v1beta1=true, and only until an APIService names another server for it.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Packed(msgspec.Struct, gc=False):
     """A document, ready to be sent to clients that take gzip."""
 
     etag: str
-    """The hash of the JSON, as upstream makes it; both forms have the same, told apart by `Vary: Accept`."""
+    """The hash of the JSON, as upstream makes it; both forms have the same, distinguished by `Vary: Accept`."""
     body: bytes
 
 

@@ -4,7 +4,7 @@ Authorizers, admission plugins and authenticators ask on every request; so a loo
 compiles something from a kind's objects compares `changed` with its last value, instead of handling each change.
 `subscribe` is for those who must follow every single change.
 
-An object that cannot be decoded (somebody edited the store) is logged and left out: it must not keep the server from
+An object that cannot be decoded (the store was edited) is logged and left out: it must not keep the server from
 deciding by all others.
 """
 

@@ -53,7 +53,7 @@ class Registry:
         """Whether spans of requests and components are kept (`--trace-dir`)."""
         """Whether this server puts itself into the endpoints of that Service."""
         self.collects_garbage = True
-        """Whether somebody works off the finalizers of the garbage collector."""
+        """Whether a garbage collector runs that removes its finalizers."""
         self.passes_redirects = False
         """Whether clients may be sent elsewhere by those who extend this server."""
         self.listers: dict[tuple[str, str, str], Lister[Any]] = {}

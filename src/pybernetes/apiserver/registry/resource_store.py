@@ -300,7 +300,8 @@ class ResourceStore:
             item = await self.get(namespace, name)
 
     async def replace(self, item: Item, new: Any, *, dry_run: bool = False) -> Item | None:
-        """Put a new object in the place of this one; None if somebody was faster. The same is not written again."""
+        """Put a new object in the place of this one; None if it was changed meanwhile. An equal object is not written
+        again."""
         value = self.encode(new)
         if value == without_revision(item.raw) and not self.stale(item):
             return item

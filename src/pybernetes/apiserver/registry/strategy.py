@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Context(msgspec.Struct, gc=False):
-    """Who is asking, and how."""
+    """The request of a write: its user and options."""
 
     registry: Registry
     user: Any
@@ -90,7 +90,7 @@ class Strategy:
     costly = False
     """Whether validation may take so long that it is done beside the event loop, however small the object is."""
     graceful = False
-    """Whether deletion waits for somebody (the kubelet) to confirm it."""
+    """Whether deletion waits for the kubelet to confirm it."""
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource

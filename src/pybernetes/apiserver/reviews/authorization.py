@@ -1,4 +1,4 @@
-"""authorization.k8s.io: may somebody, or may I, do something, and what may I do at all?"""
+"""authorization.k8s.io: access reviews for a user or oneself, and rules reviews."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class TokenPolicy(msgspec.Struct, frozen=True):
 
     issuer: Issuer
     audiences: tuple[str, ...]
-    """Whom a token is for that was asked for without saying it: this server."""
+    """The audiences of a token that was requested without any: this server."""
     maximum_seconds: int = 0
     """0 = as upstream's limit has it."""
     extend: bool = True

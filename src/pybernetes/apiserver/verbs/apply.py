@@ -104,5 +104,5 @@ def check_repeated(repeated: list[str], options: WriteOptions, warnings: list[st
     if options.field_validation == "Strict":
         lines = "\n  ".join(("yaml: unmarshal errors:", *repeated))
         raise BadRequest(f"error strict decoding YAML: error converting YAML to JSON: {lines}")
-    if repeated[0] not in warnings:  # told before, if somebody was faster and this is the second attempt
+    if repeated[0] not in warnings:  # added already if this is the retry after a conflict
         warnings.extend(repeated)

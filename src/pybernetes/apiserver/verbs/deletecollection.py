@@ -38,7 +38,7 @@ async def deletecollection(registry: Registry, store: ResourceStore, request: Re
         try:
             await delete_object(store, name, options, own)
         except NotFound:
-            pass  # somebody else was faster, which is as good
+            pass  # deleted meanwhile, which is as good
 
     keys = [item.key for item in page.items]
     for low in range(0, len(keys), _AT_ONCE):

@@ -1,4 +1,4 @@
-"""Who owns which field after a write: the managed fields of an object, in the version the client speaks."""
+"""Updates the managed fields of an object after a write, in the version the client speaks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """PATCH: a change to an object instead of a new one.
 
 The patch is applied to the object as the client would see it, in the version of the path; the result takes the same way
-as a PUT. If somebody else was faster the patch is applied anew to what they left, unless it names a resourceVersion.
+as a PUT. After a conflict the patch is applied again to the new object, unless it names a resourceVersion.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From the body of a create to an object with its defaults and managed fields: worked out once for each body.
 
 Controllers send the same body again and again: the pods of a ReplicaSet, of a Job, of a DaemonSet. What is made of a
-body before anybody is asked (decoding, finding unknown fields, canonical forms, defaults, who owns what) depends on the
+body before admission (decoding, finding unknown fields, canonical forms, defaults, who owns what) depends on the
 body, the kind and the manager alone, all but the time in the one entry of managed fields. So a body that comes a second
 time is kept together with the encoded object it became, and decoding that is all that the third one costs.
 """

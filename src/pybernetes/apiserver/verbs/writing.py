@@ -350,7 +350,7 @@ async def update_object(
 
 
 async def write_object(store: ResourceStore, name: str, transform: Transform, context: Context) -> Item:
-    """Replace an object by what `transform` makes of it, tried again when somebody was faster.
+    """Replace an object by what `transform` makes of it, tried again after a conflict.
 
     An object that was only waiting for its finalizers is removed instead when the last one is gone.
     """

@@ -1,4 +1,4 @@
-"""Who the API server is to a webhook: users of a kubeconfig file, found by the host that is called.
+"""The API server's credentials at webhooks: users of a kubeconfig file, found by the host that is called.
 
 A user's name is the host (`hook.default.svc`, with or without `:port`), or a pattern: `*.default.svc`, `*`.
 """
@@ -65,7 +65,7 @@ class Identities:
         return cls(users)
 
     def of(self, host: str, port: int) -> Identity:
-        """Who we are to this host."""
+        """The credentials for this host."""
         targets = [f"{host}:{port}"] + ([host] if port == 443 else [])
         for target in targets:
             if target in self._users:

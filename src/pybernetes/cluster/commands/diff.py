@@ -72,7 +72,7 @@ async def _show(arguments: argparse.Namespace, settings: Config) -> int:
 
 
 async def _writers(reader: Reader) -> dict[int, Span]:
-    """Who wrote which revision, where that is recorded."""
+    """The writer of each revision, where that is recorded."""
     try:
         await reader.read()
     except ClusterError:
@@ -83,4 +83,4 @@ async def _writers(reader: Reader) -> dict[int, Span]:
 def _by(span: Span | None) -> str:
     if span is None:
         return ""
-    return f"  ({span.name} by {span.attributes.get('user', 'somebody')})"
+    return f"  ({span.name} by {span.attributes.get('user', 'unknown')})"

@@ -136,7 +136,7 @@ def _from_package(layout: Layout, arguments: argparse.Namespace) -> int:
     archive = store.archive_path(layout, image.names[0])
     oci.write(archive, image)
     for path in left_out:
-        print(f"Left out, as not everybody may read it: {path}")
+        print(f"Left out, because it is not world-readable: {path}")
     nodes.give(layout, archive)
     print(f"Image {', '.join(image.names)} ({archive.stat().st_size / 1e6:.1f} MB) runs: {' '.join(image.command)}")
     return 0

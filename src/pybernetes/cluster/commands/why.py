@@ -144,7 +144,7 @@ async def resource_of(settings: Config, kind: str) -> Resource:
 
 
 def _show_field(title: str, thing: dict[str, Any], path: str) -> int:
-    """Who has set a field, by the managed fields."""
+    """The managers of a field."""
     from pybernetes.trace.why.fields import owners_of, value_at
 
     owners, value = owners_of(thing, path), json.dumps(value_at(thing, path))

@@ -1,6 +1,6 @@
 """Archives of images as files: what they hold, whether it is sound, and a copy whose parts can be read by themselves.
 
-They come from anybody: nothing is read at once without a bound, and everything wrong is one line.
+They are not trusted: nothing is read at once without a bound, and everything wrong is one line.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Collected:
                 self.add(path)
 
     def add(self, path: str) -> None:
-        """Adds one path, if it is there and everybody may read it."""
+        """Adds one path, if it exists and is world-readable."""
         real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
         try:
             state = os.lstat(real)

@@ -1,6 +1,6 @@
 """Packs the folder of an OCI layout (skopeo's `oci:`, umoci, an archive that was unpacked) into an archive.
 
-The folder may come from anybody: only the files of a layout are taken, and a blob only with the content that its name
+The folder is not trusted: only the files of a layout are taken, and a blob only with the content that its name
 promises. So a link in place of one, which some builders make, brings nothing in that the image has not.
 """
 

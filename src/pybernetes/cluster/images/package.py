@@ -1,7 +1,7 @@
 """Makes an image of an installed Debian package, so that a machine without a network has real images.
 
 In it are the files of the package and of the packages it depends on, but for the base system, documentation and what
-not everybody may read; the libraries that any of its programs link to; its configuration as it is on this machine; and
+are not world-readable; the libraries that any of its programs link to; its configuration as it is on this machine; and
 busybox, if there is one, for a shell and the small tools.
 """
 
@@ -21,7 +21,7 @@ from pybernetes.cluster.images import builtin, oci
 from pybernetes.cluster.images.collected import Collected, base, library_cache
 
 AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
-"""Whom this machine trusts: a package's script makes it, so that it belongs to no package."""
+"""The machine's trusted CAs: a package's script makes the file, so that it belongs to no package."""
 TLS_LIBRARIES = ("libssl.so", "libgnutls.so")
 # The base system serves maintainer scripts and logins, which a container has not.
 BASE = {"required", "important"}
@@ -81,7 +81,7 @@ class Package:
 
 
 def image(name: str, names: Sequence[str] = (), command: Sequence[str] = ()) -> tuple[oci.Image, list[str]]:
-    """The image of a package, and the files that were left out because not everybody may read them."""
+    """The image of a package, and the files that were left out because they are not world-readable."""
     installed = _installed()
     if name not in installed:
         raise ClusterError(f"the package {name} is not installed; apt-get install {name}")

@@ -48,7 +48,7 @@ def _drops(chain: str) -> bool:
 
 
 def _has_table() -> bool:
-    """Whether anybody uses iptables here; asking iptables itself could make the tables it is asked about."""
+    """Whether iptables is in use here; running iptables itself could create its tables."""
     try:
         with Nftables() as kernel:
             return Table("ip", "filter") in kernel.tables()

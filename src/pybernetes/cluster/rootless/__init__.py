@@ -1,4 +1,4 @@
-"""Nodes without root: in user namespaces where the kernel lets anybody have them, else as plain processes.
+"""Nodes without root: in user namespaces where the kernel permits them, else as plain processes.
 
 rights      which of the two (or root) it is here, and what is then not isolated
 namespaces  a user namespace in which we are root, with as many users as the machine gives us

@@ -1,7 +1,7 @@
 """A user namespace in which we are root: our own user is 0 there, and those that /etc/subuid gives us are 1, 2, ...
 
 Ranges need newuidmap and newgidmap (Debian: uidmap), because only root may map what is not one's own. Without them
-there is one user and one group; setgroups(2) is then forbidden, or a group could be left that keeps somebody out.
+there is one user and one group; setgroups(2) is then forbidden, or a group could be left that denies access.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ It listens in the cluster's network and connects from this machine's. What only 
 loopback, link-local addresses such as a cloud's metadata) it does not reach for others.
 
 Pods are strangers, and may leave connections open for ever. There is room for so many; one in which nothing was said
-for long ends, and the most silent one gives way when somebody else has no room.
+for long ends, and the most silent one gives way when another one has no room.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _refuse(client: socket.socket, refused: Refused) -> None:
 
 
 def _head(client: socket.socket) -> tuple[str, bytes]:
-    """Whom a request wants to reach, and what came after it."""
+    """The target of a request, and the bytes after it."""
     head = b""
     while b"\r\n\r\n" not in head:
         arrived = client.recv(4096)

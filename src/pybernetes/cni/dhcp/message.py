@@ -51,7 +51,7 @@ class Answer:
 
     @property
     def server(self) -> IPv4:
-        """Who gave it."""
+        """The server's identifier."""
         found = self.addresses(SERVER)
         if not found:
             raise MessageError("the answer names no server")

@@ -20,7 +20,7 @@ from ..results import Result
 from ..skel import Call, Plugin
 from . import bridge_check, ipmasq, pod_interface
 
-# Of newer plugins than Debian's; ignoring what somebody relies on would be worse than refusing.
+# Of newer plugins than Debian's; ignoring a setting would be worse than refusing it.
 _UNSUPPORTED = ("macspoofchk", "vlanTrunk", "disableContainerInterface", "portIsolation")
 _VETH_TRIES = 10
 _PORT_DELAYS = (0, 0.005, 0.05, 0.5, 1.0, 1.0)  # seconds between looks at whether the bridge's port works

@@ -178,7 +178,7 @@ def _check_together(ranges: list[RangeSet], version: str) -> None:
 
 
 def _requested(call: Call, runtime: dict[str, Any]) -> list[Address]:
-    """Addresses that somebody asked for: by CNI_ARGS, by `args` in the configuration, or by the runtime (`ips`)."""
+    """Requested addresses: by CNI_ARGS, by `args` in the configuration, or by the runtime (`ips`)."""
     texts: list[Any] = []
     arguments = plugin_args(call.args, {"IP"})
     if "IP" in arguments:

@@ -10,7 +10,7 @@ from ..skel import Call, Plugin
 
 
 def add(call: Call) -> Result:
-    """Brings `lo` up and tells its addresses, unless others before told something."""
+    """Brings `lo` up and returns its addresses, or the previous result if there is one."""
     previous = call.prev_result
     with Namespace(call.netns) as netns:
         addresses = netns.run(_up)

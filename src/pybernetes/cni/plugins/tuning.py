@@ -66,7 +66,7 @@ def delete(call: Call) -> None:
 
 
 def check(call: Call) -> None:
-    """Refuses a parameter or a property of the link that somebody has changed."""
+    """Refuses a parameter or a property of the link that was changed since ADD."""
     if call.prev_result is None:
         raise CNIError("Required prevResult missing")
     parameters, wanted = read_config(call)

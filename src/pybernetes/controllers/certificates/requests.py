@@ -95,7 +95,7 @@ def _validate_api_server_client(usages: list[str]) -> None:
 
 
 def common_name(request: x509.CertificateSigningRequest) -> str:
-    """Who the request is for; Go takes the last if there are several."""
+    """The common name of the request's subject; Go takes the last if there are several."""
     found = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     return str(found[-1].value) if found else ""
 
@@ -119,7 +119,7 @@ def is_approved(csr: CertificateSigningRequest) -> bool:
 
 
 def is_decided(csr: CertificateSigningRequest) -> bool:
-    """Whether somebody has approved or denied the request."""
+    """Whether the request is approved or denied."""
     found = _conditions(csr)
     return "Approved" in found or "Denied" in found
 

@@ -1,7 +1,7 @@
 """Signs approved requests of the signers that Kubernetes has itself, with the CAs of the flags.
 
 Woken by: CertificateSigningRequests. Writes: their certificate, or the condition `Failed` with the reason. A signer
-without a CA leaves its requests to somebody else.
+without a CA leaves its requests to other signers.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def set_new_replicaset_annotations(deployment: Deployment, replicaset: ReplicaSe
     after |= {key: value for key, value in annotations_of(deployment).items() if key not in NOT_COPIED}
     text = before.get(REVISION, "")
     current = int(text) if _INTEGER(text) else 0
-    unreadable = bool(text) and not _INTEGER(text)  # somebody else's; leave it alone
+    unreadable = bool(text) and not _INTEGER(text)  # not ours; leave it alone
     if not unreadable and current < new_revision:
         after[REVISION] = str(new_revision)
         if REVISION in before:

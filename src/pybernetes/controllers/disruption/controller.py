@@ -45,7 +45,7 @@ class NoScale(Exception):
 
 
 class Owner(NamedTuple):
-    """Who decides how many pods there are, and how many that is."""
+    """The owner that sets the number of pods, and that number."""
 
     uid: str
     replicas: int

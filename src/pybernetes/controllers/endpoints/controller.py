@@ -1,7 +1,7 @@
 """Keeps one Endpoints object of the name of each Service that selects pods.
 
-Woken by: Services, pods they select or selected, and Endpoints that somebody deleted. Writes: Endpoints, which it
-labels as its own. Services without a selector have Endpoints that somebody else writes.
+Woken by: Services, pods they select or selected, and deleted Endpoints. Writes: Endpoints, which it labels as its own.
+Services without a selector have Endpoints of other writers.
 """
 
 from __future__ import annotations

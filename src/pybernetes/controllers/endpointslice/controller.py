@@ -1,6 +1,6 @@
 """Keeps the EndpointSlices of every Service that selects pods.
 
-Woken by: Services, pods they select or selected, nodes that change zones, slices that somebody else touched. Writes:
+Woken by: Services, pods they select or selected, nodes that change zones, slices that another client changed. Writes:
 slices that it labels as its own. What to write is `plan.py`'s; what it wrote last is in `tracking.py`, because a
 cache that has not seen it yet would make it be written again.
 """
@@ -29,7 +29,7 @@ from .selection import PodWatcher
 from .tracking import SliceTracker, TriggerTimes, service_key
 
 MIN_SYNC_DELAY: Final = 1.0
-"""Seconds before somebody else's change of a slice is undone: our own writes come by in the meantime."""
+"""Seconds before another client's change of a slice is undone: our own writes come by in the meantime."""
 _BY_SERVICE: Final = "endpointslice-service"
 _TOPOLOGY: Final = Key("", "")
 """Stands in the queue for the zones of all nodes: many nodes that change at once are one look."""

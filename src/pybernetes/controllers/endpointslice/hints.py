@@ -66,7 +66,7 @@ def hint_near(distribution: str, changes: Changes, unchanged: Iterable[EndpointS
 
 
 def hint_nothing(changes: Changes, unchanged: Iterable[EndpointSlice]) -> None:
-    """No endpoint is for anybody in particular."""
+    """Remove all hints."""
     for each in unchanged:
         if any(endpoint.hints is not None for endpoint in each.endpoints or ()):
             changes.update.append(copy(each))

@@ -31,7 +31,7 @@ from .packing import Changes, pack
 CONTROLLER: Final = "endpointslice-controller.k8s.io"
 TRIGGER_TIME: Final = "endpoints.kubernetes.io/last-change-trigger-time"
 MAX_ENDPOINTS: Final = 100
-"""Endpoints in a slice, unless told otherwise; the API takes up to 1000."""
+"""The default number of endpoints in a slice; the API takes up to 1000."""
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Mirrors Endpoints of Services without a selector into EndpointSlices.
 
-Woken by: Endpoints, their Services, and its slices when somebody else touched them. Writes: slices that it labels as
+Woken by: Endpoints, their Services, and its slices when another client changed them. Writes: slices that it labels as
 its own; they go when the Endpoints or the Service go, or when the Service gets a selector.
 """
 

@@ -47,7 +47,7 @@ class Plan:
 
 
 def should_mirror(endpoints: Endpoints) -> bool:
-    """Whether somebody wants them mirrored: not those of old leader elections, nor those that say no."""
+    """Whether they are to be mirrored: not those of old leader elections, nor those that say no."""
     return labels_of(endpoints).get(SKIP_MIRROR) != "true" and LEADER not in annotations_of(endpoints)
 
 

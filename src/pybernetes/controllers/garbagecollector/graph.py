@@ -1,4 +1,4 @@
-"""Who owns whom: a graph by UID, fed with what is observed, answering with whom to look at again.
+"""The owner graph by UID, built from observed objects; it returns the objects to look at again.
 
 Pure: no IO and no time. An observation changes the graph and leaves work in `actions`: nodes to try to delete, nodes to
 orphan the dependents of, owners in the wrong namespace to report. The collector around it does the work and feeds back

@@ -39,7 +39,7 @@ class History:
             self.recommendations.append((now, current))
 
     def recommend(self, replicas: int, now: float, keep: float) -> None:
-        """Note a recommendation, and forget those that are older than anybody looks back."""
+        """Note a recommendation, and forget those that are older than the longest window."""
         self.recommendations = [each for each in self.recommendations if each[0] >= now - keep] + [(now, replicas)]
 
     def scaled(self, behavior: HorizontalPodAutoscalerBehavior | None, before: int, after: int, now: float) -> None:

@@ -1,6 +1,6 @@
 """Facts about one pod of a Job: which index it runs, whether it failed, when it ended.
 
-Annotations may have been written by anybody: what cannot be read counts as absent.
+Annotations are not trusted: what cannot be read counts as absent.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from .conditions import Findings, update_conditions
 
 FINALIZER: Final = "kubernetes"
 FINALIZER_ESTIMATE: Final = 15
-"""Seconds that somebody else's finalizer is given before the next look."""
+"""Seconds that another controller's finalizer is given before the next look."""
 _AT_ONCE: Final = 10
 """Resources that are emptied at the same time."""
 

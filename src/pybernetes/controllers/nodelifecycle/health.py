@@ -50,7 +50,7 @@ def observe(known: Health | None, node: Node, lease: Lease | None, now: float, w
 
 
 def is_silent(health: Health, now: float, grace: float, startup_grace: float) -> bool:
-    """Whether the node has not been heard of for too long; one that has never told its state gets more time."""
+    """Whether the node has not been heard of for too long; one that has never reported its state gets more time."""
     return now > health.heard_at + (startup_grace if health.ready is None else grace)
 
 

@@ -74,7 +74,7 @@ class PersistentVolumeAttachDetachController(Controller[Node]):
         """Names of volumes by their attachments', for volumes that are deleted while they are attached."""
         self._unwanted: dict[str, dict[str, float]] = {}
         self._blocked: dict[str, set[str]] = {}
-        """By node the volumes that it waits for and whose pods were told."""
+        """By node the volumes that it waits for, reported to their pods."""
         self._errors_told: dict[str, str | None] = {}
         """By attachment the last error that was reported."""
         self._forced = self.context.metrics.counter(

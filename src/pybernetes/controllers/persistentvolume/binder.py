@@ -343,7 +343,7 @@ def _waiting_class(claim: PersistentVolumeClaim) -> list[str]:
 
 
 def _free_class(volume: PersistentVolume) -> list[str]:
-    """The class of a volume that anybody may have."""
+    """The class of an unreserved volume."""
     taken = volume.spec is None or volume.spec.claim_ref is not None
     return [] if taken or is_deleting(volume) or _phase(volume) != "Available" else [volume_class(volume)]
 

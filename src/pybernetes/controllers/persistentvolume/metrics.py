@@ -1,4 +1,4 @@
-"""How many volumes and claims there are, under upstream's names; counted when somebody looks."""
+"""How many volumes and claims there are, under upstream's names; counted at each scrape."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def needs_work(pod: Pod, claim: Callable[[str], ResourceClaim | None]) -> bool:
                 return True
             continue  # the user's to make
         if found.generated and not is_controlled_by(existing, pod):
-            continue  # in the way until somebody deletes it
+            continue  # blocks the name until it is deleted
         if node_of(pod) and is_allocated(existing) and not is_reserved_for(existing, pod):
             return True
     return False

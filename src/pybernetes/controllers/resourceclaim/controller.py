@@ -233,7 +233,7 @@ class ResourceClaimController(Controller[ResourceClaim]):
         )
 
     async def _reserve(self, key: Key, pod: Pod) -> None:
-        """The pod was put on its node by somebody who knows nothing of claims."""
+        """The pod was bound by a scheduler that does not support claims."""
         for entry in entries(pod):
             found = claim_name(pod, entry)
             if found.name is None:
@@ -259,7 +259,7 @@ class ResourceClaimController(Controller[ResourceClaim]):
         present = reservations(claim)
         remaining = [each for each in present if await self._is_used(key, each)]
         if len(remaining) < len(present):
-            # An update, not a patch: it must fail if somebody has reserved the claim meanwhile.
+            # An update, not a patch: it must fail if the claim was reserved meanwhile.
             claim = await self.client.update_status(released(claim, remaining))
             if has_finalizer(claim) and not is_allocated(claim):
                 claim = await self.client.update(without_finalizer(claim))

@@ -106,7 +106,7 @@ class ResourceQuotaController(Controller[ResourceQuota]):
         return self.options.resource_quota_sync_period
 
     async def _evaluators(self, quota: ResourceQuota | None) -> dict[Evaluator, Informer[Any]]:
-        """Who counts for a quota, and their objects, which are known when this returns."""
+        """The evaluators for a quota, and their objects, which are synced when this returns."""
         names = list((quota.spec.hard if quota and quota.spec else None) or ())
         found: dict[Evaluator, Informer[Any]] = {}
         for kind, resource in (await self._served()).items():

@@ -1,4 +1,4 @@
-"""Who a pod of a StatefulSet is: its ordinal, its name and labels, its volumes."""
+"""The identity of a StatefulSet's pod: its ordinal, its name and labels, its volumes."""
 
 from __future__ import annotations
 

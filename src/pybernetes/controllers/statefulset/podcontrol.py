@@ -85,14 +85,14 @@ class StatefulPodControl:
                 return
             self._wrote(await self._client.update(changed))
         except errors.Conflict:
-            raise  # somebody else was faster: the next round sees
+            raise  # changed meanwhile: the next round sees
         except _REFUSALS as error:
             self._tell("Update", pod, error)
             raise
         self._tell("Update", pod, None)
 
     async def ensure_claims(self, pod: Pod) -> None:
-        """Make claims that are missing: a pending pod may be waiting for one that somebody deleted."""
+        """Make claims that are missing: a pending pod may be waiting for one that was deleted."""
         await self._create_claims(pod)
         await self.fix_claims(pod)
 

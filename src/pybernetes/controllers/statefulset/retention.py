@@ -1,7 +1,7 @@
 """When the claims of a StatefulSet go: with the set, with a pod that was scaled away, or never.
 
 Said by ownership, so that the garbage collector does the work: a claim that should go with the set is controlled by the
-set, one whose pod is scaled away and that should go with it by the pod. A claim that somebody else controls, or
+set, one whose pod is scaled away and that should go with it by the pod. A claim that another owner controls, or
 an earlier set or pod of the same name, is left alone.
 """
 
@@ -31,7 +31,7 @@ def policy_of(statefulset: StatefulSet) -> tuple[str, str]:
 
 
 def wanted_owner(statefulset: StatefulSet, pod: Pod) -> Kind | None:
-    """Who should control the claims of the pod."""
+    """The owner that the claims of the pod should have."""
     when_deleted, when_scaled = policy_of(statefulset)
     if when_scaled == DELETE and not in_range(statefulset, pod):
         return pod
@@ -39,7 +39,7 @@ def wanted_owner(statefulset: StatefulSet, pod: Pod) -> Kind | None:
 
 
 def has_conflicting_controller(claim: PersistentVolumeClaim, statefulset: StatefulSet, pod: Pod) -> bool:
-    """Whether the policy cannot be kept because somebody else controls the claim, or did under our name."""
+    """Whether the policy cannot be kept because another owner controls the claim, or a former set of our name does."""
     if policy_of(statefulset) == (RETAIN, RETAIN):
         return False
     for reference in _references(claim):

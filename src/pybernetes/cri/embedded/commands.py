@@ -49,7 +49,7 @@ class Commands:
         self._running.clear()
 
     def names(self) -> set[str]:
-        """Those whose ends somebody waits for."""
+        """Commands with a caller that waits for their end."""
         return set(self._running)
 
     async def run(self, id: str, command: list[str], limit: float) -> Any:

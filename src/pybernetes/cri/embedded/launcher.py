@@ -61,7 +61,7 @@ class Process:
         self.name = name
         self.pid = pid
         self.request: int | None = request
-        """Whose answer is due as soon as the program runs, or could not."""
+        """The caller whose reply is due as soon as the program runs, or could not."""
         self.line: socket.socket | None = None
         """Where it tells of itself until then; None as soon as its program runs."""
         self.goes_on = False
@@ -73,7 +73,7 @@ class Process:
         self.stdin = -1
         self.terminal = -1
         self.copies: dict[str, list[Attached]] = {"stdout": [], "stderr": []}
-        """Who else gets its output, by stream."""
+        """Attached clients that get its output, by stream."""
         self.sources: dict[str, int] = {}
         """Where that output comes from."""
         self.facts: dict[str, Any] = {}
@@ -91,11 +91,11 @@ class Launcher:
         self._processes: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}
         self._unclaimed: dict[int, int] = {}
-        """Status of children that ended before a process told that it became them."""
+        """Status of children that ended before their process reported its PID."""
         self._spent: set[int] = set()
         """Processes that became others, and seeds that were replaced, which have not been reaped."""
         self._late: list[tuple[Process, int]] = []
-        """Processes that had ended when they were told of, with their status."""
+        """Processes that had ended when they were reported, with their status."""
         self._watching = Watching(self._failed)
         # As the parent of all we have some files open for each of them; programs have the limit that the seed has.
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -380,7 +380,7 @@ class Launcher:
         return False
 
     def _hear_out(self, process: Process) -> None:
-        """Hears what a process told before it ended, or until it goes on as another one."""
+        """Reads a process's messages up to its end, or until it goes on as another one."""
         pid = process.pid
         for _ in range(FULL_LINE):
             if process.pid != pid or process.line is None or not self._hear(process, process.line):
@@ -449,7 +449,7 @@ class Launcher:
             except BlockingIOError:
                 return False
             except OSError as error:
-                if error.errno != errno.EIO:  # a terminal without anybody on the other side
+                if error.errno != errno.EIO:  # a terminal without a reader on the other side
                     raise
                 data = b""
             if data:
@@ -496,7 +496,7 @@ class Launcher:
                 else:
                     self._unclaimed[pid] = status
                 continue
-            # What it told before it ended is there: also that it goes on as another process.
+            # Its messages from before its end are there: also that it goes on as another process.
             self._hear_out(process)
             if process.pid == pid:
                 self._finish(process, status)
@@ -511,10 +511,10 @@ class Launcher:
         self._ended(process, status)
 
     def _drain(self, process: Process) -> None:
-        """Takes what a process that has ended has still told or written."""
-        # What it told of itself first: there may be a terminal, with everything that a short program has written.
+        """Reads the remaining messages and output of a process that has ended."""
+        # Its messages first: there may be a terminal, with everything that a short program has written.
         self._hear_out(process)
-        if process.line is not None:  # somebody else has its other end, too
+        if process.line is not None:  # another process has its other end, too
             self._end_line(process, process.line)
         # All output before the end belongs into the log before the end is reported.
         for descriptor in list(process.streams):

@@ -119,7 +119,7 @@ class Network:
         self.path(id).unlink(missing_ok=True)
 
     def kept(self) -> list[str]:
-        """Whose namespaces are kept."""
+        """The sandboxes whose namespaces are kept."""
         return [each.name for each in self._folder.iterdir()]
 
     def _conf(self, sandbox: Sandbox) -> RuntimeConf:

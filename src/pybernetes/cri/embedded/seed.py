@@ -108,7 +108,7 @@ def _fork(own_pids: bool, node: int, descriptors: list[int]) -> int:
 
 
 def _become(descriptors: list[int]) -> NoReturn:
-    """In the new process: it ends here, as a program or with an error told."""
+    """In the new process: it ends here, as a program or with an error reported."""
     line: socket.socket | None = None
     try:
         os.setsid()

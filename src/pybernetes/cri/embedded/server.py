@@ -182,7 +182,7 @@ class EmbeddedRuntime:
     # The runtime
 
     async def version(self, request: Any) -> Any:
-        """Who this is."""
+        """The runtime's name and version."""
         return cri.VersionResponse(
             version="0.1.0", runtime_name=NAME, runtime_version=GIT_VERSION, runtime_api_version=cri.VERSION
         )

@@ -101,7 +101,7 @@ def container_spec(
 
 
 def pid_namespace(options: Any, sandbox_id: str) -> list[str]:
-    """Whose processes a container sees: its own, the pod's, the node's, or those of another container."""
+    """The PID namespace of a container: its own, the pod's, the node's, or that of another container."""
     if options.pid == cri.NODE:
         return ["node", ""]
     if options.pid == cri.POD:
@@ -160,7 +160,7 @@ def mounts(
 
 
 def user(context: Any, image_user: str) -> dict[str, Any]:
-    """Whom `users.resolve` is asked for."""
+    """The user that `users.resolve` looks up."""
     name = image_user
     if context.HasField("run_as_user"):
         name = str(context.run_as_user.value)  # without the image's group: as with containerd, it is root's then

@@ -1,4 +1,4 @@
-"""Who a container runs as: numbers from its request, its image, and the image's /etc/passwd and /etc/group.
+"""Resolves the user of a container: numbers from its request, its image, and the image's /etc/passwd and /etc/group.
 
 Runs inside the container's root, so that links in the image cannot lead to the node's files.
 """

@@ -59,7 +59,7 @@ class Watching:
         """Looks away for a while."""
         if descriptor in self._handlers and descriptor not in self._held_up:
             self._held_up.add(descriptor)
-            self._epoll.unregister(descriptor)  # masking is not enough: a hangup would be told again and again
+            self._epoll.unregister(descriptor)  # masking is not enough: epoll would report a hangup again and again
 
     def go_on(self, descriptor: int) -> None:
         """Looks at it again, if it was held up."""

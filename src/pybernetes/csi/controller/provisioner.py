@@ -272,7 +272,7 @@ class Provisioner:
         spec = volume.spec or PersistentVolumeSpec()
         if annotations_of(volume).get(requests.PROVISIONED_BY) != self._context.name:
             return False
-        if spec.csi is None or spec.csi.driver != self._context.name:  # the annotation is anybody's to write
+        if spec.csi is None or spec.csi.driver != self._context.name:  # every client can write the annotation
             return False
         return not self._context.node or self._is_here(spec)
 

@@ -1,4 +1,4 @@
-"""Whom the kernel kills first when the machine has no memory left.
+"""Computes `oom_score_adj`, by which the kernel chooses the process to kill when memory runs out.
 
 BestEffort first, Guaranteed and node-critical pods last; between them a container that asked for much of the machine's
 memory is killed later than one that asked for little.

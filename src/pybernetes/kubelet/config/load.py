@@ -76,7 +76,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "fail_swap_on": False,
 }
 """Upstream's, but for three: cgroup v1 and swap are not refused, since this kubelet can do with both; and
-`clusterDomain` is empty until somebody says it, as upstream's."""
+`clusterDomain` is empty by default, as upstream's."""
 
 EVICTION_HARD: Final = {
     "memory.available": "100Mi",

@@ -32,7 +32,7 @@ class AnonymousAuthentication(Struct):
 
 
 class KubeletAuthentication(Struct):
-    """Who may be whom."""
+    """The authentication settings of the kubelet's server."""
 
     x509: X509Authentication | None = None
     webhook: WebhookAuthentication | None = None
@@ -47,7 +47,7 @@ class WebhookAuthorization(Struct):
 
 
 class KubeletAuthorization(Struct):
-    """Who may do what."""
+    """The authorization settings of the kubelet's server."""
 
     mode: str | None = None
     webhook: WebhookAuthorization | None = None

@@ -60,7 +60,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class ImageUser:
-    """Who an image runs as, from the CRI's ImageStatus: a number, else a name.
+    """The user of an image, from the CRI's ImageStatus: a number, else a name.
 
     One that names neither runs as root: give 0.
     """

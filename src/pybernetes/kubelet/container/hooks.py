@@ -82,7 +82,7 @@ class Hooks:
             try:
                 await exchange(request, None, MAX_BODY)
             except BodyFailed:
-                pass  # somebody has answered; what, does not matter
+                pass  # any response counts as success
             except ExchangeFailed as error:
                 if NOT_TLS not in str(error):
                     raise

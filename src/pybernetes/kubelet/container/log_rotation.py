@@ -96,7 +96,7 @@ class LogRotator:
     async def _look(self, id: str, path: str, size: int | OSError) -> None:
         try:
             if isinstance(size, FileNotFoundError):
-                await self._reopen(id)  # somebody has removed it: the container writes into nowhere
+                await self._reopen(id)  # it was removed: the container writes to a deleted file
             elif isinstance(size, OSError):
                 raise size
             elif size >= self._max_size:

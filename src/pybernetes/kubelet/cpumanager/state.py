@@ -1,4 +1,4 @@
-"""Who has which CPUs, in the file `cpu_manager_state`: upstream's form and checksum, so that both can read it."""
+"""The CPU assignments, in the file `cpu_manager_state`: upstream's form and checksum, so that both can read it."""
 
 from __future__ import annotations
 

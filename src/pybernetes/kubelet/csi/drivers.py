@@ -104,7 +104,7 @@ class Drivers:
         return present[-1].client
 
     def names(self) -> set[str]:
-        """Who is registered."""
+        """The registered drivers."""
         return set(self._drivers)
 
     async def close(self) -> None:

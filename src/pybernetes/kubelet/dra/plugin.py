@@ -142,7 +142,7 @@ class Drivers:
         return present[-1]
 
     def names(self) -> set[str]:
-        """Who is registered."""
+        """The registered drivers."""
         return set(self._drivers)
 
 

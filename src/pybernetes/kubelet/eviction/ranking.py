@@ -1,4 +1,4 @@
-"""Who goes first: pods that use more than they asked for, then those of low priority, then those who use most."""
+"""Ranks pods for eviction: first those above their requests, then by low priority, then by usage."""
 
 from __future__ import annotations
 

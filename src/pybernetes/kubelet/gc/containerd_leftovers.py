@@ -90,7 +90,7 @@ class Leftovers:
         removed = []
         for name in sorted((old | shims.keys()) - await self._known()):
             if await is_known(self._runtime, name):
-                continue  # somebody's, made without CRI, or just being made
+                continue  # made without CRI, or just being made
             if name not in old | before:
                 self._unknown.add(name)
                 continue

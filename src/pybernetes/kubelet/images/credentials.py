@@ -1,4 +1,4 @@
-"""Who to be for a registry: the docker config of secrets, looked up by an image's name.
+"""Finds credentials for a registry: the docker config of secrets, looked up by an image's name.
 
 An entry's key is a host, or a host and a path that the image's must begin with; parts of the host may have wildcards.
 The most specific entry comes first, and all that match are tried.

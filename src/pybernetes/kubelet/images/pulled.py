@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class PulledSecret(msgspec.Struct, rename="camel"):
-    """Whose credentials an image was pulled with."""
+    """The credentials an image was pulled with."""
 
     uid: str
     namespace: str
@@ -68,7 +68,7 @@ class PulledImages:
             (self._pulling / _name(image)).unlink(missing_ok=True)
 
     def succeeded(self, image: str, ref: str, credential: Credential | None) -> None:
-        """The image is here, by these credentials (None: everybody may have it)."""
+        """The image is here, by these credentials (None: all pods may use it)."""
         record = self._records.setdefault(ref, PulledRecord(ref))
         if image not in record.images:
             record.images.append(image)

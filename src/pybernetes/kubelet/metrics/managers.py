@@ -1,6 +1,6 @@
 """Metrics of the kubelet's managers: CPUs, devices, images, resizes, volumes, hooks, certificates, the node's start.
 
-The managers count; here is what the counts are called, with upstream's names and labels, and read when somebody looks.
+The managers count; here the counts get upstream's names and labels, and are read at each scrape.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class ManagerMetrics:
         self._storage.observe(seconds, "false", operation, "success" if ok else "fail-unknown", plugin)
 
     def delegated(self, what: str, code: str, seconds: float) -> None:
-        """The API server was asked who somebody is (authn) or what they may do (authz)."""
+        """A TokenReview (authn) or SubjectAccessReview (authz) was sent to the API server."""
         self._registry.counter(f"apiserver_delegated_{what}_request_total", "").inc(code)
         self._registry.histogram(f"apiserver_delegated_{what}_request_duration_seconds", "").observe(seconds, code)
 

@@ -1,7 +1,7 @@
 """Metrics of pods on their way through the kubelet: admitted or refused, started, preempted, reported.
 
-Parts call the methods when something happens; how many pods there are of each sort is counted when somebody looks.
-Names, labels and buckets are upstream's.
+Parts call the methods when something happens; pods are counted at each scrape. Names, labels and buckets are
+upstream's.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class CertificateStore:
         return self._folder / f"{self._name}-current.pem"
 
     def load(self) -> Pair | None:
-        """The newest pair that somebody has signed, if there is one. (What is no link was made here to begin with.)
+        """The newest signed pair, if there is one. (What is no link was made here to begin with.)
 
         One that cannot be used is set aside, and another is asked for.
         """
@@ -133,7 +133,7 @@ def _blocks(path: Path, kind: str) -> bytes:
 async def request_certificate(
     client: Client, clock: Clock, node: str, *, signer: str, usages: Sequence[str], names: Sequence[str] = ()
 ) -> Pair:
-    """Ask for a certificate as this node, and wait until somebody has approved and signed it; raises `TimeoutError`."""
+    """Ask for a certificate as this node, and wait until it is approved and signed; raises `TimeoutError`."""
     key = pki.new_key()
     request = pki.signing_request(key, f"system:node:{node}", ["system:nodes"], names)
     csr = CertificateSigningRequest(
@@ -161,7 +161,7 @@ async def request_certificate(
 
 
 class Rotation:
-    """Renews one certificate for ever. `use` is called with each new one, also one that somebody else put there."""
+    """Renews one certificate for ever. `use` is called with each new one, also one that another process put there."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class Rotation:
         initial: Pair | None = None,
         reread: Callable[[], Pair | None] = lambda: None,
     ) -> None:
-        """`initial` is what is used now; `reread` looks whether somebody else has put a newer one where it was read."""
+        """`initial` is what is used now; `reread` checks whether another process has replaced the file."""
         self._reread = reread
         self._client, self._clock, self._node, self._store, self._use = client, clock, node, store, use
         self._signer, self._usages, self._names = signer, usages, names
@@ -221,6 +221,6 @@ class Rotation:
     def _take_others(self) -> None:
         other = self._reread()
         if other is not None and self._pair is not None and other.life[1] > self._pair.life[1]:
-            log.info("somebody has renewed the certificate")
+            log.info("the certificate was renewed by another process")
             self._pair = other
             self._use(other)

@@ -90,7 +90,7 @@ class NodeReporter:
         self.wake()
 
     def seen(self, node: Node) -> None:
-        """The API server has this Node; perhaps a new one, or with conditions that somebody else wrote."""
+        """The API server has this Node; perhaps a new one, or with conditions that another client wrote."""
         if self.node is None:
             self.wake()
         elif _is_newer(node, self.node):

@@ -1,9 +1,9 @@
 """One worker for each pod: it lives, it is being ended, it has ended, in this order and never back.
 
-A worker sleeps until somebody has something new about its pod, then brings the pod to where it should be, and tries
-again after a failure, later each time. What arrives meanwhile is not queued: only the newest matters. An order to end
-takes effect at once: it cancels a sync that is under way (a pull, a hook, a mount), and a shorter grace period breaks
-off waiting for a longer one.
+A worker sleeps until there is news about its pod, then brings the pod to where it should be, and tries again after a
+failure, later each time. What arrives meanwhile is not queued: only the newest matters. An order to end takes effect at
+once: it cancels a sync that is under way (a pull, a hook, a mount), and a shorter grace period breaks off waiting for a
+longer one.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class PodWork:
     ending: asyncio.Task[None] | None = None
     """The end under way, which a shorter grace period breaks off."""
     waiters: list[asyncio.Future[None]] = field(default_factory=list)
-    """Who wants to know when the containers have been ended."""
+    """Futures to complete when the containers have ended."""
     timer: Timer | None = None
     synced_at: float = 0.0
     causes: list[Cause] = field(default_factory=list)

@@ -70,7 +70,7 @@ class PodResourcesServer(grpc.GenericRpcHandler):  # type: ignore[misc]
             await server.stop(None)
 
     def service(self, details: Any) -> Any:
-        """The handler of a call. Messages are read from their file when somebody calls."""
+        """The handler of a call. Messages are read from their file at the first call."""
         for method in describing.proto().methods if details.method.startswith(SERVICE) else ():
             if method.path == details.method:
 

@@ -63,7 +63,7 @@ def words(error: OSError) -> str:
 
 @cache
 def insecure_tls() -> ssl.SSLContext:
-    """TLS that believes any certificate: a probe asks whether somebody answers, not who."""
+    """TLS that believes any certificate: a probe does not verify the server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

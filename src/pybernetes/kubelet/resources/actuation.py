@@ -211,7 +211,7 @@ class ResizeActuator:
             self._actuated.save()
 
     async def _check_memory(self, pod: Pod, plan: ResizePlan, wanted: CgroupConfig, now: CgroupConfig) -> None:
-        """Refuse to go below what is used: the kernel would kill somebody. Best effort, usage may grow meanwhile."""
+        """Refuse to go below what is used: the kernel would kill a process. Best effort, usage may grow meanwhile."""
         if not plan.updates["memory"] and not plan.pod:
             return
         problems = []

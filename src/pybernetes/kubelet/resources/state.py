@@ -79,7 +79,7 @@ class ResourceState:
         self._entries = {uid: entry for uid, entry in self._entries.items() if uid in wanted}
 
     def save(self) -> None:
-        """Write down what has changed, if anything has; before anybody acts on it.
+        """Write down what has changed, if anything has; before it is acted on.
 
         A disk that takes nothing is logged, and the next call tries again: pods go on without the file.
         """

@@ -85,7 +85,7 @@ class PLEG:
         return observed
 
     def never_seen(self, uid: str) -> bool:
-        """Whether the runtime has been listed and has nothing of a pod, unless somebody has made it since."""
+        """Whether the runtime has been listed and has nothing of a pod, unless it was made since."""
         return self.synced.is_set() and uid not in self._states and uid not in self._cache
 
     async def started(

@@ -1,4 +1,4 @@
-"""Who asks: a client certificate of the node's authority for clients, or a token that the API server knows.
+"""Authenticates a request: a client certificate of the node's CA for clients, or a token that the API server knows.
 
 Answers about tokens are kept for two minutes, as upstream's. Who shows a bad certificate may still have a good token;
 who has neither is anonymous where that is allowed, and refused where not.

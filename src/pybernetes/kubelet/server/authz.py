@@ -1,4 +1,4 @@
-"""Whether somebody may: asked of the API server as the node's subresources, so that RBAC says who may read which node.
+"""Authorizes requests: asks the API server as the node's subresources, so that RBAC says who may read which node.
 
 /stats/* is nodes/stats, /metrics/* nodes/metrics, /logs/* nodes/log, /checkpoint/* nodes/checkpoint; /pods,
 /runningpods, /healthz and /configz have subresources of their own and, as everything else, nodes/proxy.

@@ -63,7 +63,7 @@ async def read_log(
             while (text := reader.more(final=not follow)) is not None:
                 if text:
                     yield text
-                await asyncio.sleep(0)  # a long file is not to hold up everybody else
+                await asyncio.sleep(0)  # a long file must not block other requests
             if not follow or reader.done:
                 return
             if watch is None:

@@ -203,7 +203,7 @@ class KubeletServer:
         return await serve(call)
 
     async def _judge(self, request: Request, path: str) -> User:
-        """Who asks, if they may. Raises Refused."""
+        """Authenticate and authorize a request. Raises Refused."""
         assert self._authn is not None
         assert self._authz is not None
         try:

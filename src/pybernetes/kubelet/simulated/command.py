@@ -110,7 +110,7 @@ class Worker:
         return SimulatedNodes(self._identities, self._clock, informer, places, shape, self._rules.nodes)
 
     async def _serve(self) -> tuple[Kubelets, dict[str, int]]:
-        """Listen before nodes tell that somebody does."""
+        """Listen before nodes report the port."""
         options = self._options
         assert options.kubelet_port is not None
         trust = None

@@ -1,7 +1,7 @@
 """The servers of all simulated kubelets in one process: each node has its own port.
 
 All are at one address of this machine, which may not be that of its loopback device if `nodes/NAME/proxy` is to work:
-an API server does not proxy to that. Each node's server is the kubelet's own (`kubelet.server`), made when somebody
+an API server does not proxy to that. Each node's server is the kubelet's own (`kubelet.server`), made when a client
 first comes to it; what differs is where its figures and its containers' answers come from.
 """
 

@@ -138,7 +138,7 @@ class FolderSource:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """To open a pipe would otherwise wait for somebody who writes into it."""
+    """To open a pipe would otherwise wait for a writer."""
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 

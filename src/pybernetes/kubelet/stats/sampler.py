@@ -1,4 +1,4 @@
-"""Reads all cgroups of a node every ten seconds, so that there is a rate whenever somebody asks.
+"""Reads all cgroups of a node every ten seconds, so that rates are available at any time.
 
 A reading costs a few files of the kernel for each container, and no call to the runtime. A container that is younger
 than the last reading had used nothing when it started, so its rate is known from its first reading on.

@@ -44,7 +44,7 @@ class Host:
     """By pod: the bytes of each volume that shows objects of the API."""
 
     async def look(self, pod: Pod, what: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call what looks at a path that somebody else may have mounted a hung file system on: in a thread.
+        """Run a function on a path below which a pod may have mounted a hung file system: in a thread.
 
         Raises TimeoutError, which names `what`, if there is no answer in time.
         """

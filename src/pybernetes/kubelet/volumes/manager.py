@@ -296,7 +296,7 @@ def _messages(failed: dict[str, Exception]) -> list[str]:
 def _unmount_volumes(folder: Path) -> None:
     for each in reversed(mounts(folder)):
         unmount(each.path)
-    if left := mounts(folder):  # nothing may be removed through a mount: it is somebody's data
+    if left := mounts(folder):  # nothing may be removed through a mount: it is another owner's data
         raise OSError(f"{left[0].path} is still mounted")
 
 

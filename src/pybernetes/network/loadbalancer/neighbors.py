@@ -17,7 +17,7 @@ ALL_NODES = bytes.fromhex("ff020000000000000000000000000001")
 
 
 class ArpRequest(NamedTuple):
-    """Who asks for the owner of an address."""
+    """An ARP or neighbour discovery request for the owner of an address."""
 
     sender_mac: bytes
     sender: bytes
@@ -43,7 +43,7 @@ def arp_reply(mac: bytes, request: ArpRequest) -> bytes:
 
 
 def gratuitous_arp(mac: bytes, address: bytes) -> list[bytes]:
-    """Frames that tell everybody that the address is ours now: machines heed one form or the other."""
+    """Frames that announce to all that the address is ours now: machines heed one form or the other."""
     head = _HEADER.pack(_BROADCAST, mac, ETHERNET_ARP)
     request = _ARP.pack(1, 0x0800, 6, 4, _REQUEST, mac, address, bytes(6), address)
     reply = _ARP.pack(1, 0x0800, 6, 4, _REPLY, mac, address, mac, address)

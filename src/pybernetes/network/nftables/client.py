@@ -3,7 +3,7 @@
 It belongs to the network namespace of the thread that opened it. Calls are synchronous: the kernel has finished a
 batch when `send` returns, and its errors are waiting then. `watch` joins the kernel's group of change notifications and
 leaves it during each commit, because the notifications of a large batch of our own would fill the socket; generation
-numbers show whether somebody else's change fell into that gap.
+numbers show whether another program's change fell into that gap.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Nftables:
         if not errors:
             return
         if errors[0].code == _ERESTART:
-            raise GenerationChanged(errors[0].code, "batch", "the rules were changed by somebody else")
+            raise GenerationChanged(errors[0].code, "batch", "the rules were changed by another program")
         first, *more = errors
         rest = [batch.subject(each.sequence, each.offset) for each in more]
         raise NftablesError(first.code, batch.subject(first.sequence, first.offset), first.words, rest)
@@ -132,7 +132,7 @@ class Nftables:
         return self._socket.getsockopt(socket.SOL_SOCKET, plain) // 2
 
     def commit_in_parts(self, batch: Batch) -> None:
-        """Makes the changes all at once, or where the socket has no room for that, as in the user namespace of somebody
+        """Makes the changes all at once, or where the socket has no room for that, as in the user namespace of a user
         without rights, in several batches one after another."""
         try:
             self.commit(batch)
@@ -151,7 +151,7 @@ class Nftables:
         return self._socket.fileno()
 
     def changes(self) -> set[Table] | None:
-        """The tables in which somebody else changed something since the last call; None if the kernel lost track."""
+        """The tables that another program changed since the last call; None if the kernel lost track."""
         self._drain()
         found = None if self._missed else self._changes
         self._changes, self._missed = set(), False

@@ -202,7 +202,7 @@ class Agent:
             try:
                 return kernel.settle_tun(name, own, mtu, version)
             except LinkNotFound:
-                self._tunnels.pop(version).close()  # somebody removed the device
+                self._tunnels.pop(version).close()  # the device was removed
         self._tunnels[version] = UdpTunnel(name, underlay.address, self._settings.udp_port)
         return kernel.settle_tun(name, own, mtu, version)
 

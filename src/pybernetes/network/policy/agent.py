@@ -76,7 +76,7 @@ class PolicyAgent:
         self._timer: Timer | None = None
         self._next = self._next_repair = 0.0
         self._repairing = False
-        """The next sync makes the tables anew because somebody else changed them."""
+        """The next sync rebuilds the tables because another program changed them."""
         self._failures = 0
         self._ready = False
         self._first = asyncio.Event()
@@ -179,7 +179,7 @@ class PolicyAgent:
 
     def _disturbed(self) -> None:
         if self._kernel.disturbed():
-            log.warning("somebody else changed the tables of network policies, they are made anew")
+            log.warning("another program changed the tables of network policies, they are rebuilt")
             self._anew = self._repairing = True
             self._next = max(self._next, self._next_repair)
             self._queue()

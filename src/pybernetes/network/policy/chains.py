@@ -140,7 +140,7 @@ class Family:
         for number, rule in enumerate(rules):
             ends = [[*end, e.verdict(e.ACCEPT)] for end in self._ports(rule, port_set)]
             peers = self._peers(direction, number, rule, peer_set, block_set)
-            if len(peers) > 1 and len(ends) > 1:  # a product of both could be as large as somebody likes
+            if len(peers) > 1 and len(ends) > 1:  # a product of both could be arbitrarily large
                 found[ports_chain(number)] = ends
                 ends = [[e.jump(ports_chain(number))]]
             found[""] += [[*peer, *end] for peer in peers for end in ends]

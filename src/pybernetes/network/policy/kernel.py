@@ -26,11 +26,11 @@ class Kernel:
         self._families = tuple(families)
 
     def watch(self) -> int:
-        """A descriptor that is readable when somebody else may have changed something."""
+        """A descriptor that is readable when another program may have changed something."""
         return self._nft.watch()
 
     def disturbed(self) -> bool:
-        """Whether somebody else changed one of the tables since the last call, as far as the kernel can say."""
+        """Whether another program changed one of the tables since the last call, as far as the kernel can say."""
         changes = self._nft.changes()
         return changes is None or any(family.table in changes for family in self._families)
 

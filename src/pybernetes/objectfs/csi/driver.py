@@ -154,7 +154,7 @@ class ControllerDriver(Driver):
                 pass
 
     async def controller_expand_volume(self, request: Any) -> Any:
-        """Give the folder a larger quota: nodes need not be told."""
+        """Give the folder a larger quota: nodes have nothing to do."""
         found = volume(request.volume_id, {}, dict(request.secrets))
         size = request.capacity_range.required_bytes
         await asyncio.to_thread(self._expand, found, request.volume_id, size)

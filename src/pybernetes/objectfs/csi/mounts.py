@@ -97,7 +97,7 @@ class PodMounts:
         await asyncio.to_thread(_remove_folder, self.place(id))
 
     async def revive(self, volume: Volume, references: list[str]) -> bool:
-        """Makes a mount pod again that was deleted by somebody; True if it was."""
+        """Recreates a mount pod that was deleted; True if it was."""
         name = pod_name(self._node, volume.id)
         if await self._get(name) is not None:
             return False
@@ -212,7 +212,7 @@ PYB = (sys.executable, "-P", "-m", "pybernetes", "objectfs")
 def format_volume(volume: Volume) -> None:
     """Formats a volume if it is not yet; InvalidArgument with the command's own words if it cannot be."""
     if not volume.bucket:
-        return  # formatted by somebody who knows where
+        return  # formatted before by a user with these settings
     try:
         done = subprocess.run(
             [*PYB, *format_command(volume)],

@@ -1,7 +1,7 @@
 """References of targets to volumes on one node: the first starts a volume's client, the last ends it.
 
 What is published is on disk (`state`), so that a plugin that was killed goes on where it was. `tend` is called now and
-then: it ends clients whose delay is over and has mount pods made again that somebody deleted.
+then: it ends clients whose delay is over and has deleted mount pods recreated.
 """
 
 from __future__ import annotations

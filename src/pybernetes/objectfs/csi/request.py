@@ -93,7 +93,7 @@ def volume(id: str, context: Mapping[str, str], secrets: Mapping[str, str], flag
 
 
 def environment(found: Volume) -> dict[str, str]:
-    """The secrets as the commands take them: never as arguments, which everybody on the machine may read."""
+    """The secrets as the commands take them: never as arguments, which every user of the machine may read."""
     return {
         "META_URL": found.metaurl,
         **{key.upper().replace("-", "_"): value for key, value in found.secrets.items()},

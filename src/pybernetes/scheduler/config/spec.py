@@ -1,4 +1,4 @@
-"""From a configuration to what the scheduler is built from (`profiles.SchedulerSpec`): who runs where, told what."""
+"""Builds the scheduler's profiles from a configuration (`profiles.SchedulerSpec`): plugins, points, arguments."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _profile(profile: KubeSchedulerProfile) -> ProfileSpec:
             found = registry.load(each)
         except LookupError:
             continue  # `expand` says where it is missing
-        except Exception as error:  # somebody else's code
+        except Exception as error:  # code of a custom plugin
             raise ConfigError(f"plugin {quote(each)} cannot be imported: {type(error).__name__}: {error}") from error
         if not isinstance(found, type) or not issubclass(found, Plugin):
             raise ConfigError(f"plugin {quote(each)} is no class that derives from Plugin")

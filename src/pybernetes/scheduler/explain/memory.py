@@ -194,7 +194,7 @@ def _best_and_chosen(attempt: Attempt) -> npt.NDArray[np.intp]:
 
 
 def _remember_masks(kept: Remembered, attempt: Attempt) -> None:
-    """Who refused which row; in words it would cost the cycle too much."""
+    """The plugin that rejected each row; formatting messages would cost the cycle too much."""
     from ..framework.status import Code
 
     assert attempt.alive is not None

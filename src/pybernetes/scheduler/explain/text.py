@@ -37,7 +37,7 @@ def _scheduled(report: dict[str, Any], title: str) -> list[str]:
     if last.get("refused"):
         lines += ["", "Why not elsewhere:", *_refused(last["refused"], last["nodes"])]
     if last.get("nodeName") and last["nodeName"] != report["nodeName"]:
-        lines.append(f"(It was to go to {last['nodeName']}: somebody else has bound it.)")
+        lines.append(f"(It was to go to {last['nodeName']}: another scheduler has bound it.)")
     return lines
 
 

@@ -19,7 +19,7 @@ from ..framework.status import Code, Status, merge
 
 @dataclass(slots=True)
 class Verdicts:
-    """Who refuses which rows, and why."""
+    """The rejections by plugin and row, with their reasons."""
 
     rows: RowArray
     """The rows that were asked about: nodes that are there."""

@@ -22,7 +22,7 @@ class ExtenderFilterResult:
 
 @dataclass(slots=True)
 class Victims:
-    """Who would have to go from one node."""
+    """The victims on one node."""
 
     pods: list[PodInfo]
     num_pdb_violations: int = 0

@@ -41,11 +41,11 @@ class Nominator(Protocol):
         ...
 
     def on_node(self, node_name: str) -> Sequence[PodInfo]:
-        """Who is nominated to this node."""
+        """The pods nominated to this node."""
         ...
 
     def nodes(self) -> Sequence[str]:
-        """All nodes that somebody is nominated to."""
+        """All nodes with nominated pods."""
         ...
 
     def node_of(self, uid: str) -> str | None:
@@ -78,7 +78,7 @@ class WaitingPod(Protocol):
 
     @property
     def pending_plugins(self) -> list[str]:
-        """Who has not allowed it yet."""
+        """The plugins that have not allowed it yet."""
         ...
 
     def allow(self, plugin: str) -> None:

@@ -154,7 +154,7 @@ class FilterPlugin(Plugin):
     def refusals(self, state: CycleState, pod: PodInfo, rows: RowArray) -> Refusals:
         """Why these rows, all of which `filter` has refused, were: each exactly once, rows of one reason together.
 
-        Called when the pod fits nowhere or somebody wants to know. By default asks `refusal` for every row.
+        Called when the pod fits nowhere or an explanation is requested. By default asks `refusal` for every row.
         """
         groups: dict[Status, list[int]] = {}
         for row in rows.tolist():

@@ -25,7 +25,7 @@ class QueuedPodInfo:
     consecutive_errors: int = 0
     """How many attempts in a row ended in errors."""
     unschedulable_plugins: set[str] = field(default_factory=set)
-    """Who refused the pod last time; only events that these have registered wake it. Empty = an error: any event."""
+    """The plugins that rejected the pod last time; only events they registered wake it. Empty = an error: any event."""
     pending_plugins: set[str] = field(default_factory=set)
     """Those of them who said PENDING: their events skip the back-off."""
     gating_plugin: str = ""

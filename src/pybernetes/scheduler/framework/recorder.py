@@ -63,7 +63,7 @@ class Attempt:
 
 
 class AttemptRecorder(Protocol):
-    """Who remembers attempts."""
+    """Records attempts."""
 
     def record(self, attempt: Attempt) -> None:
         """An attempt has ended (in the scheduling cycle; what binding brings comes by `bound`)."""

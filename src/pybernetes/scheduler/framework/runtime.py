@@ -285,7 +285,7 @@ class Framework:
     async def run_post_filters(
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status | None]:
-        """Let somebody make room; the first that can ends it."""
+        """Run the PostFilter plugins until one makes room."""
         kept: PostFilterResult | None = None
         reasons: list[str] = []
         first = ""
@@ -326,7 +326,8 @@ class Framework:
                 log.exception("%s: unreserve of %s failed", plugin.name, pod.key)
 
     def run_permits(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[dict[str, float], Status | None]:
-        """Who wants the pod to wait, for how long; a Status (not WAIT) if somebody refuses."""
+        """Run the Permit plugins: those that ask the pod to wait, and how long; a Status (not WAIT) if one rejects
+        it."""
         waits: dict[str, float] = {}
         for plugin in self.permits:
             try:

@@ -149,7 +149,7 @@ class Shared:
 
     @property
     def score_names(self) -> list[str]:
-        """Whose scores are kept."""
+        """The plugins whose scores are cached."""
         return [each.name for each in self._scores or ()]
 
     # -- asking plugins

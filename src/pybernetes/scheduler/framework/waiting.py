@@ -29,7 +29,7 @@ class WaitingPod:
 
     @property
     def pending_plugins(self) -> list[str]:
-        """Who has not allowed it yet."""
+        """The plugins that have not allowed it yet."""
         return list(self._timers)
 
     def allow(self, plugin: str) -> None:

@@ -50,7 +50,7 @@ class Executor:
         self._running: dict[str, _Eviction] = {}
         """By the preemptor's uid."""
         self._preemptors: dict[Key, Key] = {}
-        """Who waits for that last victim."""
+        """The preemptors that wait for that last victim."""
         self._finished: set[Key] = set()
         """Preemptors whose victims are gone, until they are in the queue again."""
         self._tasks: set[asyncio.Task[None]] = set()

@@ -165,7 +165,7 @@ class _Search:
                 return
 
     def _chunk(self, rows: RowArray) -> bool:
-        """Look at rows together, except where somebody else than NodeResourcesFit refuses too; whether that is all."""
+        """Look at rows together, except where a plugin other than NodeResourcesFit rejects too; whether that is all."""
         plain = np.ones(len(rows), dtype=np.bool_)
         for plugin in self._others:
             plain &= plugin.filter(self._state, self._pod, rows)
@@ -213,7 +213,7 @@ class _Search:
         return len(done) > 0
 
     def _pass(self, selection: Selection) -> Mask:
-        """Which lines pass all filters with everybody lower gone; why the others do not is noted."""
+        """The lines that pass all filters without pods of lower priority; reasons of the others are recorded."""
         left = np.ones(len(selection.rows), dtype=np.bool_)
         for plugin in self._alone:
             mask = selection.fits if plugin.name == FIT else plugin.filter(self._state, self._pod, selection.rows)

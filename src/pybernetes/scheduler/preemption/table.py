@@ -1,6 +1,6 @@
 """The pods of many rows as arrays, the most important first, so that victims are chosen on all rows at once.
 
-Rows are read in when somebody asks for them and again after their pods have changed; who never preempts pays nothing.
+Rows are read in at their first use and again after their pods have changed; who never preempts pays nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who would have to go from a node: as few as possible, the less important ones, and within disruption budgets.
+"""Selects the victims on a node: as few as possible, the less important ones, and within disruption budgets.
 
 Everybody of lower priority is sent away for the sake of argument. If the pod fits then, they are let back one by one,
 the most important first (those whose eviction would violate a budget before all others), and a pod that does not fit
@@ -83,7 +83,7 @@ class Budgets:
 
 
 def select_victims(handle: Handle, state: CycleState, pod: PodInfo, row: int, budgets: Budgets) -> Victims | Status:
-    """Who would have to go from this row for the pod to fit, or why it would not fit all the same.
+    """The victims on this row for the pod to fit, or why it would not fit all the same.
 
     For any plugins: each step asks all of them. Leaves snapshot and state as they were.
     """
@@ -125,7 +125,7 @@ def select_victims(handle: Handle, state: CycleState, pod: PodInfo, row: int, bu
 
 
 def nobody_has_to_go(node_name: str) -> Status:
-    """A node that was refused and has room with everybody on it: something is amiss."""
+    """A node that was refused and has room with all its pods: an inconsistency."""
     return Status(Code.ERROR, f'expected at least one victim pod on node "{node_name}"')
 
 

@@ -47,12 +47,12 @@ class PodNominator:
                 follower(-1, pod, node_name)
 
     def on_node(self, node_name: str) -> Sequence[PodInfo]:
-        """Who is nominated to this node."""
+        """The pods nominated to this node."""
         found = self._by_node.get(node_name)
         return list(found.values()) if found else ()
 
     def nodes(self) -> Sequence[str]:
-        """All nodes that somebody is nominated to."""
+        """All nodes with nominated pods."""
         return list(self._by_node) if self._by_node else ()
 
     def node_of(self, uid: str) -> str | None:

@@ -8,7 +8,7 @@
 
 A pod is in one place at most; while it is being placed it is in none, and `in_flight` remembers what happens meanwhile.
 Nothing here is asynchronous but `pop`: all changes are between two steps of the event loop, so no locks. No time passes
-unasked: timers run only while somebody waits for them.
+unasked: timers run only while pods wait for them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which rows have changed since somebody last looked.
+"""The rows that have changed since a reader's last look.
 
 Readers remember a position; what came after it is theirs to catch up with. Positions older than the journal's memory
 get None: everything may have changed.

@@ -47,7 +47,7 @@ UNKNOWN = -1
 
 
 class Tracker(Protocol):
-    """Who keeps sums of its own about the pods on rows. Called after the snapshot has changed, also in a what-if."""
+    """Keeps sums of its own about the pods on rows. Called after the snapshot has changed, also in a what-if."""
 
     def grow(self, capacity: int) -> None:
         """Columns are longer now."""
@@ -108,7 +108,7 @@ class Snapshot:
         self.image_nodes: dict[str, int] = {}
         """On how many nodes an image is."""
         self.image_sizes: dict[str, int] = {}
-        """As the first node that had it told; upstream knows one size for all nodes."""
+        """As the first node with the image reported it; upstream knows one size for all nodes."""
         self.rows_with_ports: dict[int, None] = {}
         """Rows on which some pod uses a host port."""
         self.node_changes = Journal()

@@ -1,4 +1,4 @@
-"""Keys that somebody else keeps: a KMS plugin (v2) behind a Unix socket, asked over gRPC.
+"""Keys in a KMS plugin (v2) behind a Unix socket, called over gRPC.
 
 Values are encrypted here, each with a key of its own that is derived (HKDF) from a seed; the plugin encrypts only the
 seed, which is kept with every value. So it is asked once for each seed there is, not for each value: for a new one when

@@ -129,7 +129,7 @@ class EncryptedStore:
 
     @property
     def has_plugins(self) -> bool:
-        """Whether anybody keeps keys for us."""
+        """Whether there are KMS plugins."""
         return bool(self._plan.rules.plugins)
 
     async def check_plugins(self) -> None:

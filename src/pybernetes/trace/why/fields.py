@@ -1,4 +1,4 @@
-"""Who has set a field of an object, by its managed fields."""
+"""Finds the managers of a field of an object, by its managed fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who explains which kind."""
+"""The explanation functions by kind."""
 
 from __future__ import annotations
 

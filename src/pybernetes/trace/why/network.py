@@ -31,7 +31,7 @@ async def explain_service(cluster: Cluster, thing: Object) -> Answer:
             _DISCOVERY, "endpointslices", namespace, labelSelector=f"kubernetes.io/service-name={name_of(thing)}"
         )
         if any(each.get("endpoints") for each in slices):
-            return Answer("nothing is wrong: it has no selector, and somebody else gives it endpoints", healthy=True)
+            return Answer("nothing is wrong: it has no selector, and another client writes its endpoints", healthy=True)
         return Answer(
             "it has no endpoints: it has no selector, and no EndpointSlice of it has any",
             fix="set spec.selector to labels of your pods, or write an EndpointSlice",

@@ -44,7 +44,7 @@ def _label(value: str, path: Path) -> list[FieldError]:
 
 
 def validate_approval(group: str, meta: ObjectMeta, old: ObjectMeta | None) -> list[FieldError]:
-    """Groups of the Kubernetes community are not for everybody to use."""
+    """Groups of the Kubernetes community are reserved."""
     if not is_protected(group):
         return []
     state = approval(meta)

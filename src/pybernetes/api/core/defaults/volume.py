@@ -64,7 +64,7 @@ def _default_projected(projected: ProjectedVolumeSource) -> None:
 
 
 def _default_others(volume: Volume) -> None:
-    """More than one source is a mistake, but one that is only told of a source that is filled in."""
+    """More than one source is an error, which upstream reports only for a source that is set."""
     if volume.config_map is not None and volume.config_map.default_mode is None:
         volume.config_map.default_mode = MODE
     if volume.downward_api is not None:

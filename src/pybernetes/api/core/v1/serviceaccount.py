@@ -13,7 +13,7 @@ from .reference import LocalObjectReference, ObjectReference
 
 
 class ServiceAccount(Kind):
-    """Who a pod is to the API."""
+    """The identity of a pod at the API server."""
 
     secrets: Annotated[list[ObjectReference] | None, ListType("map", keys=("name",)), Patch("merge", "name")] = None
     image_pull_secrets: Annotated[list[LocalObjectReference] | None, ListType("atomic")] = None

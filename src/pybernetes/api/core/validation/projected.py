@@ -54,7 +54,7 @@ def _validate_keys(name: str, items: list[KeyToPath], volume: Path, path: Path, 
 
 
 def _claim(file: str | None, owner: str, volume: Path, paths: set[str], errors: list[FieldError]) -> None:
-    """Take a path; complain if somebody has it."""
+    """Record a path; an error if another source has it."""
     if file:
         if file in paths:
             errors.append(invalid(volume, owner, "conflicting duplicate paths"))

@@ -223,7 +223,8 @@ def _validate_port_numbers(spec: ServiceSpec, errors: list[FieldError]) -> None:
 def _validate_source_ranges(
     spec: ServiceSpec, annotations: dict[str, str], old: Service | None, errors: list[FieldError]
 ) -> None:
-    """Who may use the load balancer: the field, or the annotation it was before. What was there before stays valid."""
+    """Validate the load balancer's source ranges: the field, or the annotation it was before. Stored ranges stay
+    valid."""
     if spec.load_balancer_source_ranges:
         path = _SPEC.child("LoadBalancerSourceRanges")
         if spec.type != "LoadBalancer":

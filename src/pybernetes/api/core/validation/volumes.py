@@ -1,6 +1,6 @@
 """The volumes of a pod: names, one source each, and the sources that live inside the cluster.
 
-Sources that stand for somebody's storage are in `volumesources.py`, projected ones in `projected.py`.
+Sources of external storage are in `volumesources.py`, projected ones in `projected.py`.
 """
 
 from __future__ import annotations

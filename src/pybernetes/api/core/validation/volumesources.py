@@ -1,4 +1,4 @@
-"""Volumes that stand for somebody's storage: disks of clouds, network filesystems, CSI drivers.
+"""Validation of volumes with external storage: disks of clouds, network filesystems, CSI drivers.
 
 Most of the plugins are gone from Kubernetes; their fields stay in the API and are still checked.
 """

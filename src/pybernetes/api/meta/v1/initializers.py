@@ -10,7 +10,7 @@ from .status import Status
 
 
 class Initializers(Struct):
-    """Who has to look at the object, in this order, and whether one of them has refused it."""
+    """The pending initializers, in order, and the result if one of them has rejected the object."""
 
     pending: Annotated[list[Initializer] | None, Required, ListType("map", keys=("name",)), Patch("merge", "name")] = (
         None

@@ -138,7 +138,7 @@ def validate_label_value(value: str | None, path: Path) -> list[FieldError]:
 
 
 def validate_raw_extension(value: Any, path: Path, limit: int) -> list[FieldError]:
-    """An object of somebody else's making, not too large."""
+    """Validate opaque parameters of a driver: an object, not too large."""
     if value is None:
         return [required(path)]
     if len(msgspec.json.encode(value)) > limit:
@@ -163,7 +163,7 @@ def validate_selectors(selectors: list[DeviceSelector] | None, path: Path) -> li
 def _validate_selector(selector: DeviceSelector, path: Path) -> list[FieldError]:
     if selector.cel is None:
         return [required(path.child("cel"))]
-    from ..expressions import MAX_COST, check_selector  # the language is loaded when somebody writes it
+    from ..expressions import MAX_COST, check_selector  # loads CEL: only where needed
 
     at, expression = path.child("cel", "expression"), selector.cel.expression or ""
     if len(expression.encode()) > MAX_EXPRESSION_BYTES:

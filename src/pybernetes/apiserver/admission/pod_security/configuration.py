@@ -27,7 +27,7 @@ class Defaults(msgspec.Struct, forbid_unknown_fields=True, rename="kebab"):
 
 
 class Exemptions(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """Who and what is not looked at."""
+    """The exempt users, runtime classes and namespaces."""
 
     usernames: list[str] = []
     namespaces: list[str] = []

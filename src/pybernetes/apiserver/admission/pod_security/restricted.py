@@ -125,7 +125,7 @@ def non_zero_user(_: Annotations, spec: PodSpec) -> Violation | None:
 
 
 def seccomp_required(annotations: Annotations, spec: PodSpec) -> Violation | None:
-    """Seccomp is on, and somebody has said so."""
+    """A seccomp profile is set, and is not Unconfined."""
     found = seccomp(annotations, spec)
     if found is not None:
         return found

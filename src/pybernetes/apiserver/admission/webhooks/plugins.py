@@ -1,4 +1,4 @@
-"""The two plugins. What they need to call somebody is imported when there is somebody to call."""
+"""The two webhook plugins. The client is imported when there are webhooks to call."""
 
 from __future__ import annotations
 

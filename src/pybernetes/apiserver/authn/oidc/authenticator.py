@@ -66,7 +66,7 @@ class OIDC:
         """For the issuers of a file that has changed."""
 
     async def user_of(self, token: str) -> User | None:
-        """Whose token it is; None if no issuer in the configuration claims it. Raises BadCredential."""
+        """The user of a token; None if no configured issuer matches. Raises BadCredential."""
         self._refresh()
         issuer = self._issuers.get(issuer_of(jwt.unverified_issuer(token) or ""))
         return None if issuer is None else await issuer.user_of(token)

@@ -33,7 +33,7 @@ class Mapping:
         ]
 
     def user(self, claims: dict[str, Any]) -> User:
-        """Who it is. Raises BadCredential."""
+        """The user of the claims. Raises BadCredential."""
         seen = self._seen(claims)
         user = User(
             self._name_of(claims, seen),

@@ -105,7 +105,7 @@ class Provider:
         if self._signed(token):
             return
         async with self._asking:
-            if self._signed(token):  # somebody else has asked meanwhile
+            if self._signed(token):  # another request has fetched the keys meanwhile
                 return
             now = self._now()
             if now + _EARLY < self._fresh_until or now - self._asked < _AGAIN:

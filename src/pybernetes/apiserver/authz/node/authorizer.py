@@ -70,7 +70,7 @@ class NodeAuthorizer:
         return _no("")
 
     def rules(self, user: User, namespace: str) -> SubjectRulesReviewStatus:
-        """Not told: what a node may do depends on its pods."""
+        """Not listed: a node's permissions depend on its pods."""
         node = node_name(user) is not None
         error = "node authorizer does not support user rule resolution" if node else None
         return SubjectRulesReviewStatus(

@@ -64,7 +64,7 @@ def pod_template_warnings(
 
 
 def _first(warnings: Iterable[str]) -> list[str]:
-    """Each warning once, and no more than anybody can be shown."""
+    """Each warning once, and no more than fit into a response."""
     found: dict[str, None] = {}
     for warning in islice(warnings, 2 * MAX_WARNINGS):
         found[warning] = None

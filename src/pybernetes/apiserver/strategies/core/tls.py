@@ -1,4 +1,4 @@
-"""Whether a certificate and a key belong together, told in the words of Go's `crypto/tls`."""
+"""Checks that a certificate and a key belong together, with the messages of Go's `crypto/tls`."""
 
 from __future__ import annotations
 

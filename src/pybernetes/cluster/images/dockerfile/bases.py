@@ -88,7 +88,7 @@ def _image(path: Path, wanted: str, *, any_name: bool = False) -> tuple[Path, Co
         finally:
             archive.close()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError):
-        return None  # another image's archive; `image import` told what is wrong with it
+        return None  # another image's archive; `image import` has reported its errors
     for each in images:
         if wanted in each.names or (digest and each.manifest == digest) or any_name:
             return path, each

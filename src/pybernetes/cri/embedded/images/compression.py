@@ -1,4 +1,4 @@
-"""Reads what is compressed, told by its first bytes, not by what its name or media type says.
+"""Decompresses by the magic number in the first bytes, not by name or media type.
 
 The modules are imported for the first stream that needs them; zstd's is not in Python's library before 3.14.
 """

@@ -1,4 +1,4 @@
-"""The files of several layers as one folder, for a while, without a mount that anybody else sees.
+"""The files of several layers as one folder, for a while, without a mount that other processes see.
 
 A thread takes a mount namespace of its own, mounts overlayfs there, opens it and waits; when it ends, the namespace and
 the mount go. So nothing is left to unmount, whatever happens to the process. (The mount would live on for a descriptor

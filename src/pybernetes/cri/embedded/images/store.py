@@ -199,7 +199,7 @@ class ImageStore:
             self.collect()
 
     def containers(self) -> list[str]:
-        """Whose files are here."""
+        """The containers with files here."""
         return [each.name for each in (self.root / "containers").iterdir()]
 
     def import_archive(self, path: Path) -> list[Image]:

@@ -15,7 +15,7 @@ from pybernetes.api.types import Always, Base64, Double, Duration, Int32, Int64,
 
 
 class LeaderElectionConfiguration(Struct):
-    """Who works and who waits."""
+    """The leader election settings."""
 
     leader_elect: Annotated[bool | None, Pointer] = None
     lease_duration: Duration | None = None
@@ -124,7 +124,7 @@ class Extender(Struct):
 
 
 class KubeSchedulerConfiguration(Struct):
-    """Everything a scheduler can be told in a file."""
+    """The configuration file of a scheduler."""
 
     kind: str | None = None
     api_version: str | None = None

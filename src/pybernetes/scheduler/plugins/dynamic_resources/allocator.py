@@ -68,7 +68,7 @@ class Allocated:
     """Of those that are shared, what is taken."""
 
     def has(self, device: DeviceID) -> bool:
-        """Whether anybody has it, alone or with others."""
+        """Whether it is allocated, exclusively or shared."""
         return device in self.devices or device in self.capacity
 
 
