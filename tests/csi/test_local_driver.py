@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
@@ -15,6 +16,7 @@ import pytest
 from pybernetes.csi import v1
 from pybernetes.csi.client import CSIClient
 from pybernetes.csi.driver import serving
+from pybernetes.csi.drivers.local import driver as local_driver
 from pybernetes.csi.drivers.local.driver import NAME, TOPOLOGY, LocalDriver
 from pybernetes.csi.errors import CSIError
 
@@ -201,3 +203,28 @@ async def test_a_volume_is_published_and_unpublished_any_number_of_times(folder:
         assert not target.exists()
         assert await _code(client, "NodeGetVolumeStats", volume_id="a", volume_path=str(target)) == "NotFound"
         assert await _code(client, "NodePublishVolume", **{**publish, "volume_id": "none"}) == "NotFound"
+
+
+async def test_who_may_not_mount_has_folders_only_and_links_to_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Any) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(local_driver, "may_mount", lambda: False)
+    monkeypatch.setattr(local_driver, "unmount", refused)
+    async with _driver(folder) as client:
+        for more in ({"parameters": {"capacity": "enforced"}}, {"volume_capabilities": [BLOCK]}):
+            with pytest.raises(CSIError, match=r"code = InvalidArgument .* needs loop devices, which node node-1"):
+                await _create(client, "pvc-1", **more)
+        await _create(client, "pvc-1")
+        target = folder / "target"
+        call = {"volume_id": "pvc-1", "target_path": str(target), "volume_capability": MOUNT}
+        for _ in range(2):
+            await client.call("NodePublishVolume", **call)
+        (target / "file").write_text("x")
+        for _ in range(2):
+            await client.call("NodeUnpublishVolume", volume_id="pvc-1", target_path=str(target))
+            await client.call("NodeUnstageVolume", volume_id="pvc-1", staging_target_path=str(folder / "staging"))
+        assert not target.is_symlink()
+        assert (folder / "state/volumes/pvc-1/data/file").read_text() == "x"

@@ -133,6 +133,20 @@ def test_volumes_show_config_maps_secrets_and_parts_of_them(him: Somebody) -> No
     him.kubectl("delete", "pod", "volumes", "--wait=false")
 
 
+def test_a_claim_keeps_its_data_over_its_pods(him: Somebody) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    him.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec})
+    script = 'echo "$0" >> "${PYBERNETES_ROOT:-}/data/log"; cat "${PYBERNETES_ROOT:-}/data/log"'
+    for name, written in (("first", "first\n"), ("second", "first\nsecond\n")):
+        main = container("sh", "-c", script, name, volumeMounts=[{"name": "data", "mountPath": "/data"}])
+        volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+        him.apply(pod(name, main, volumes=volumes, restartPolicy="Never"))
+        tools.wait_until(lambda name=name: him.get("pod", name)["status"]["phase"] == "Succeeded", "its end")
+        assert him.kubectl("logs", name) == written
+    him.kubectl("delete", "pod/first", "pod/second", "pvc/data", "--timeout=110s")
+    tools.wait_until(lambda: not him.get("pv")["items"], "the volume is gone")
+
+
 def test_ports_are_forwarded(him: Somebody) -> None:
     inside, outside = tools.free_port(), tools.free_port()
     him.apply(pod("serves", container("sh", "-c", f"while true; do echo served | nc -l -p {inside}; done")))

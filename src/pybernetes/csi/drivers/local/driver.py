@@ -77,6 +77,9 @@ class LocalDriver(Driver):
             raise invalid("CreateVolume: a volume is either a file system or a device")
         kind = kind_of(dict(request.parameters), block=block == {True})
         _check_capabilities(request.volume_capabilities, kind)
+        if kind != FOLDER and not (may_mount() and loops.available()):
+            what = "volumeMode Block" if kind == BLOCK else "capacity enforced"
+            raise invalid(f"CreateVolume: {what} needs loop devices, which node {self.node_id} may not use")
         if request.mutable_parameters:
             raise invalid("CreateVolume: volumes of this driver have no mutable parameters")
         if request.HasField("accessibility_requirements"):
@@ -290,7 +293,7 @@ class LocalDriver(Driver):
         return v1.NodeUnstageVolumeResponse()
 
     def _unstage(self, request: Any) -> None:
-        unmount(request.staging_target_path)
+        _unmount(request.staging_target_path)
         entry = self.volumes.get(request.volume_id)
         if entry is not None and entry.kind != FOLDER:
             loops.detach(self._path(entry))
@@ -436,8 +439,13 @@ def _mount_options(flags: Iterable[str]) -> tuple[int, str]:
     return number, ",".join(options)
 
 
+def _unmount(target: str | Path) -> None:
+    if may_mount():  # else nothing is mounted, and umount(2) is refused
+        unmount(target)
+
+
 def _unpublish(target: Path) -> None:
-    unmount(target)
+    _unmount(target)
     try:
         mode = os.lstat(target).st_mode
     except FileNotFoundError:

@@ -10,6 +10,11 @@ from pathlib import Path
 from pybernetes.csi.errors import CSIError
 
 
+def available() -> bool:
+    """Whether this process may make loop devices."""
+    return os.access("/dev/loop-control", os.R_OK | os.W_OK)
+
+
 def make_image(path: Path, size: int, *, formatted: bool) -> None:
     """A sparse file of this size, with ext4 in it if asked."""
     with open(path, "xb") as file:
