@@ -146,6 +146,19 @@ def test_the_metrics_of_the_server_are_read_as_the_user(running: Console, token:
     assert b"apiserver_request_total{" in content
 
 
+def test_components_of_other_machines_cannot_be_asked_and_nothing_else_is(running: Console, token: str) -> None:
+    code, _, content = running.ask("GET", "/-/components?name=scheduler", token=token)
+    assert code == 200
+    assert "only for clusters of this machine" in message(content)
+    code, _, content = running.ask("GET", "/-/scheduling?namespace=default&name=web", token=token)
+    assert code == 422
+    assert "only for clusters of this machine" in message(content)
+    for path in ("/-/components?name=etcd", "/-/components", "/-/scheduling?name=web", "/-/trace?since=x", "/-/trace"):
+        assert running.ask("GET", path, token=token)[0] == 422
+    for path in ("/-/components?name=scheduler", "/-/scheduling?namespace=default&name=web", "/-/trace?since=9"):
+        assert running.ask("GET", path)[0] == 401
+
+
 def test_only_this_machine_reaches_the_server(running: Console) -> None:
     listening = Path(f"/proc/{os.getpid()}/net/tcp").read_text().splitlines()[1:]
     local = [line.split()[1] for line in listening if line.split()[3] == "0A"]

@@ -149,6 +149,29 @@ def test_metrics_of_the_server_are_drawn(browser: Browser) -> None:
     browser.wait_text("API server memory MiB")
 
 
+def test_nodes_and_plugins_of_an_attempt_are_a_table(browser: Browser) -> None:
+    script = """(async () => {
+      const {table} = await import('./scheduling.js');
+      const found = table({nodeName: 'one', weights: {Fit: 1, Spread: 2},
+        scores: [{node: 'one', total: 250, plugins: {Fit: 50, Spread: 100}}, {node: 'two', total: 90, plugins: {Fit: 90, Spread: 0}}],
+        refused: [{plugin: 'Taints', reasons: ['<b>no</b>'], nodes: ['three']}, {plugin: 'Fit', reasons: [], nodes: ['three']}]});
+      return [...found.rows].map(row => [...row.cells].map(cell => cell.textContent));
+    })()"""
+    assert browser.run(script) == [
+        ["Node", "Total", "Fit x1", "Spread x2", "Taints"],
+        ["one *", "250", "50", "100", ""],
+        ["two", "90", "90", "0", ""],
+        ["three", "", "refused", "", "<b>no</b>"],
+    ]
+
+
+def test_a_server_that_records_nothing_says_so_on_the_page_of_the_trace(browser: Browser) -> None:
+    show(browser, "#/trace/start")
+    browser.wait_text("keeps no spans")
+    assert browser.run("document.querySelector('.chip[aria-current]').innerText") == "The start of the cluster"
+    browser.errors = [each for each in browser.errors if "422" not in each]
+
+
 @pytest.mark.parametrize("page", ["#/", "#/list/configmaps", f"#/object/configmaps/{NAMESPACE}/apple/yaml"])
 def test_everything_that_can_be_used_has_a_name(browser: Browser, page: str) -> None:
     show(browser, page)

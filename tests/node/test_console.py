@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 from console.browser import Browser
@@ -15,11 +14,11 @@ pytestmark = pytest.mark.skipif(shutil.which("chromium") is None, reason="no chr
 
 
 @only("embedded")
-def test_a_pods_logs_and_shell_in_the_browser(node: Cluster, tmp_path: Path) -> None:
+def test_a_pods_logs_and_shell_in_the_browser(node: Cluster) -> None:
     script = "trap 'exit 0' TERM; i=0; while :; do i=$((i+1)); echo line-$i; sleep 0.1; done"
     node.kubectl("run", "console", "--image=busybox:1.35", "--grace-period=1", "--", "sh", "-c", script)
     node.kubectl("wait", "pod/console", "--for=condition=Ready", "--timeout=110s")
-    with console(node.layout.kubeconfig, tmp_path) as running, Browser() as browser:
+    with console(node.layout.kubeconfig, node.folder) as running, Browser() as browser:
         browser.open(running.url)
         browser.wait_text("Nodes and their pods")
         browser.wait("document.querySelector('a.dot[title=\"default/console: Running\"]') !== null")
@@ -39,5 +38,11 @@ def test_a_pods_logs_and_shell_in_the_browser(node: Cluster, tmp_path: Path) -> 
         browser.wait_text("it is running and ready, on node node-1")
         browser.run("location.hash = '#/object/pods/default/console/trace'")
         browser.wait_text("create pods")
+        browser.run("location.hash = '#/object/pods/default/console/scheduling'")
+        browser.wait_text("1 of 1")
+        browser.run("location.hash = '#/trace/start'")
+        browser.wait_text("serviceaccount-controller")
+        browser.run("location.hash = '#/metrics'")
+        browser.wait("document.querySelector('main').innerText.includes('kubelet of node-1: pods')")
         assert browser.errors == []
     node.kubectl("delete", "pod", "console", "--wait=false")

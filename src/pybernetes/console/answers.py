@@ -1,16 +1,22 @@
-"""The console's endpoints beside the API: user and cluster, `why` and the trace of an object.
+"""The console's endpoints beside the API: user and cluster, `why` and the trace of an object, other components.
 
 `/-/info`  context, user, namespace, server; `/-/why` and `/-/trace` with `?resource=pods&namespace=NS&name=NAME`
-(`resource` with its group: `deployments.apps`). All of it is asked of the API server with the user's rights.
+(`resource` with its group: `deployments.apps`). `/-/trace?since=SECONDS` is what happened lately, `?first=SECONDS` how
+the cluster started. `/-/scheduling` is what the scheduler knows of a pod, `/-/components?name=NAME` the metrics of a
+component, for clusters of this machine. All of it is asked for with the user's rights.
 """
 
 from __future__ import annotations
 
+import time
 from http import HTTPStatus
 from urllib.parse import parse_qs
 
+from pybernetes.console import components
 from pybernetes.kubectl.errors import CLIError, StatusError
 
+MOST_SPANS = 3000
+"""Of an answer; trees beyond are counted."""
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -21,7 +27,13 @@ if TYPE_CHECKING:
 
 def answer(context: Context, method: str, path: str, query: str) -> tuple[int, dict[str, Any]]:
     """The code and the JSON for one request."""
-    found = {"/-/info": _info, "/-/why": _why, "/-/trace": _trace}.get(path)
+    found = {
+        "/-/info": _info,
+        "/-/why": _why,
+        "/-/trace": _trace,
+        "/-/scheduling": components.scheduling,
+        "/-/components": components.metrics,
+    }.get(path)
     if found is None:
         return HTTPStatus.NOT_FOUND, {"message": f"no such question: {path}"}
     if method != "GET":
@@ -55,7 +67,7 @@ def _why(context: Context, query: dict[str, str]) -> dict[str, Any]:
     builder.namespace = query.get("namespace") or builder.namespace
     (info,) = builder.arguments([resource, name], allow_empty=False).checked()
     found = why.answer(context, info)
-    return {"sentence": found.sentence, "details": list(found.details)}
+    return {"sentence": found.sentence, "details": list(found.details), "help": found.fix}
 
 
 def _object(query: dict[str, str]) -> tuple[str, str]:
@@ -69,20 +81,43 @@ def _trace(context: Context, query: dict[str, str]) -> dict[str, Any]:
     from pybernetes.cluster.tracing import of_object, prefixes_of
     from pybernetes.trace.span import decoder
     from pybernetes.trace.store import SPANS
-    from pybernetes.trace.tree import mark_critical
+    from pybernetes.trace.tree import Spans, mark_critical
 
-    resource, name = _object(query)
+    since, first = _seconds(query, "since"), _seconds(query, "first")
+    resource, name = _object(query) if since is None and first is None else ("", "")
+    after = time.time() - since if since is not None else 0.0
     try:
-        raw = context.client.open("GET", SPANS, {"after": 0, "since": 0}).read()
+        raw = context.client.open("GET", SPANS, {"after": 0, "since": after}).read()
     except StatusError as error:
         if error.http_code == HTTPStatus.NOT_FOUND:
             raise CLIError("the API server keeps no spans: it runs without --trace-dir") from None
         raise
     spans = [span for line in raw.splitlines()[1:] for span in decoder.decode(line).spans]
-    trees = of_object(spans, prefixes_of(resource, query.get("namespace", "")), name)
+    if name:
+        trees = of_object(spans, prefixes_of(resource, query.get("namespace", "")), name)
+    else:
+        began = min((span.start for span in spans), default=0)
+        trees = Spans(each for each in spans if first is None or each.start - began < first * 1e9).trees()
     for tree in trees:
         mark_critical(tree)
-    return {"spans": [_span(node) for tree in trees for node in tree.walk()]}
+    shown: list[dict[str, Any]] = []
+    left_out = 0
+    for tree in trees if first is not None else reversed(trees):
+        nodes = [_span(node) for node in tree.walk()]
+        if shown and len(shown) + len(nodes) > MOST_SPANS:
+            left_out += 1
+        else:
+            shown += nodes
+    return {"spans": shown, "leftOut": left_out}
+
+
+def _seconds(query: dict[str, str], name: str) -> float | None:
+    text = query.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 9):
+        raise CLIError(f"{name}= takes seconds, not {text!r}")
+    return float(text)
 
 
 def _span(node: Node) -> dict[str, Any]:

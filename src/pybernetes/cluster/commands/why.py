@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode
 
 from pybernetes.cluster.commands import flags, why_network
 from pybernetes.cluster.commands.cluster_of import cluster_of
+from pybernetes.cluster.component_addresses import address_of
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import DEFAULT_NAME, Layout, locate
 from pybernetes.trace.why import asking
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from pybernetes.api.resources import Resource
     from pybernetes.client.config import Config
     from pybernetes.client.transport import Transport
-
-DEFAULT_PORT = 10259
 
 
 def main(argv: list[str]) -> int:
@@ -191,7 +190,7 @@ async def _ask_scheduler(
 
     if not arguments.scheduler and layout is None:
         raise ClusterError("the cluster is none of this machine; --scheduler names its address")
-    url = arguments.scheduler or _address(layout or locate(DEFAULT_NAME))
+    url = arguments.scheduler or address_of(layout or locate(DEFAULT_NAME), "scheduler")
     skip = arguments.insecure_skip_tls_verify
     there = dataclasses.replace(settings, server=url, tls_server_name="", insecure_skip_tls_verify=skip)
     query = urlencode({"namespace": namespace, "name": name})
@@ -206,17 +205,3 @@ async def _ask_scheduler(
         await transport.close()
     found: dict[str, Any] = json.loads(response.body)
     return found
-
-
-def _address(layout: Layout) -> str:
-    """Where the cluster's scheduler listens, by the flags it was started with."""
-    try:
-        components = json.loads(layout.components_file.read_bytes())
-    except FileNotFoundError:
-        return f"https://127.0.0.1:{DEFAULT_PORT}"
-    for component in components:
-        if component["name"] == "scheduler":
-            given = dict(word[2:].partition("=")[::2] for word in component["argv"] if word.startswith("--"))
-            host = given.get("bind-address", "127.0.0.1").replace("0.0.0.0", "127.0.0.1")
-            return f"https://{host}:{given.get('secure-port', DEFAULT_PORT)}"
-    raise ClusterError(f"cluster {layout.name!r} runs no scheduler")

@@ -1,4 +1,4 @@
-// Start, routes (#/, #/list/KIND, #/object/KIND/NS/NAME/TAB, #/metrics), keys.
+// Start, routes (#/, #/list/KIND, #/object/KIND/NS/NAME/TAB, #/metrics, #/trace), keys.
 
 import { json, open } from "./api.js";
 import { h, notice, show } from "./dom.js";
@@ -6,6 +6,7 @@ import { discover, find, listPage, menu, all } from "./kinds.js";
 import { list } from "./list.js";
 import { object, objectKeys } from "./object.js";
 import { metrics, overview } from "./overview.js";
+import { tracePage } from "./trace.js";
 
 const main = document.getElementById("main"), namespace = document.getElementById("namespace"), command = document.getElementById("command"), keys = document.getElementById("keys");
 let view = null, running = new AbortController();
@@ -23,6 +24,7 @@ async function route() {
   document.title = [kind?.kind, page === "object" && rest[1], "Pybernetes"].filter(Boolean).join(" · ");
   try {
     if (!page) view = await overview(main, signal);
+    else if (page === "trace") view = await tracePage(main, id);
     else if (page === "metrics") view = await metrics(main, signal);
     else if (!kind) show(main, h("h1", null, "Unknown kind"), h("p", null, `The server has no kind ${id || page}.`));
     else if (page === "list") view = list(main, kind, { namespace: namespace.value, filter: rest[0], signal });
@@ -49,7 +51,7 @@ async function namespaces() {
 function go(word) {
   const kind = find(word);
   if (["", "cluster", "home"].includes(word.trim())) location.hash = "#/";
-  else if (word.trim() === "metrics") location.hash = "#/metrics";
+  else if (["metrics", "trace"].includes(word.trim())) location.hash = `#/${word.trim()}`;
   else if (kind) location.hash = listPage(kind);
   else notice(`The server has no kind ${word}`);
 }
@@ -76,7 +78,7 @@ try {
   const [info] = await Promise.all([json("/-/info"), discover(), namespaces()]);
   document.getElementById("where").textContent = [info.context, info.user, info.server].filter(Boolean).join(" · ");
   show(document.getElementById("kinds"), all.map((each) => h("option", { value: each.resource })));
-  show(document.getElementById("menu"), h("a", { href: "#/" }, "Cluster"), h("a", { href: "#/metrics" }, "Metrics"), menu().map(([title, kinds]) => [h("h2", null, title), kinds.map((each) => h("a", { href: listPage(each) }, each.kind))]));
+  show(document.getElementById("menu"), h("a", { href: "#/" }, "Cluster"), h("a", { href: "#/metrics" }, "Metrics"), h("a", { href: "#/trace" }, "Trace"), menu().map(([title, kinds]) => [h("h2", null, title), kinds.map((each) => h("a", { href: listPage(each) }, each.kind))]));
   window.addEventListener("hashchange", route);
   await route();
 } catch (error) {

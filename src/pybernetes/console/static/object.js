@@ -1,10 +1,11 @@
-// One object: summary, YAML, events, relations, logs, shell, why, trace.
+// One object: summary, YAML, events, relations, logs, shell, scheduling, why, trace.
 
 import { json, query } from "./api.js";
 import { age, facts, h, mood, rows, show, sparkline } from "./dom.js";
 import { find, listPage, objectPage, ofKind, path } from "./kinds.js";
 import { logsTab, podsOf, selectorOf } from "./logs.js";
 import { relationsTab } from "./relations.js";
+import { schedulingTab } from "./scheduling.js";
 import { shellTab } from "./shell.js";
 import { traceTab } from "./trace.js";
 import { yamlTab } from "./yaml.js";
@@ -14,7 +15,7 @@ const LOGS = new Set(["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonS
 export async function object(main, kind, namespace, name, tab, signal) {
   const url = path(kind, namespace, name);
   const panel = h("div", { role: "tabpanel", id: "panel", "aria-labelledby": `tab-${tab}`, style: { display: "flex", "flex-direction": "column", flex: "1", "min-height": "0" } });
-  const tabs = ["summary", "yaml", "events", "relations", ...(LOGS.has(kind.kind) ? ["logs"] : []), ...(kind.kind === "Pod" ? ["shell"] : []), "why", "trace"];
+  const tabs = ["summary", "yaml", "events", "relations", ...(LOGS.has(kind.kind) ? ["logs"] : []), ...(kind.kind === "Pod" ? ["shell", "scheduling"] : []), "why", "trace"];
   if (!tabs.includes(tab)) tab = "summary";
   const buttons = h("div", { class: "tabs", role: "tablist", "aria-label": "Parts of the object" }, tabs.map((each) => h("button", {
     type: "button", role: "tab", id: `tab-${each}`, "aria-selected": String(each === tab), "aria-controls": "panel", tabindex: each === tab ? "0" : "-1",
@@ -32,7 +33,7 @@ export async function object(main, kind, namespace, name, tab, signal) {
   const draw = {
     summary: () => summary(panel, kind, found, url, signal), yaml: () => yamlTab(panel, kind, url), events: () => events(panel, found, signal),
     relations: () => relationsTab(panel, kind, found), logs: () => logsTab(panel, found, signal), shell: () => shellTab(panel, found, signal),
-    why: () => why(panel, kind, namespace, name), trace: () => traceTab(panel, kind, namespace, name),
+    scheduling: () => schedulingTab(panel, namespace, name), why: () => why(panel, kind, namespace, name), trace: () => traceTab(panel, kind, namespace, name),
   }[tab];
   await draw();
 }
@@ -41,7 +42,7 @@ export async function object(main, kind, namespace, name, tab, signal) {
 export function objectKeys(kind, namespace, name) {
   return {
     key(event) {
-      const wanted = { y: "yaml", e: "events", r: "relations", w: "why", t: "trace", l: "logs", s: "shell" }[event.key];
+      const wanted = { y: "yaml", e: "events", r: "relations", w: "why", t: "trace", l: "logs", s: "shell", a: "scheduling" }[event.key];
       if (!wanted) return false;
       location.hash = objectPage(kind, namespace, name, wanted);
       return true;
@@ -134,7 +135,7 @@ async function events(panel, found, signal) {
 async function why(panel, kind, namespace, name) {
   show(panel, h("p", { class: "faint" }, "Asking"));
   const answer = await json(query("/-/why", { resource: kind.id, namespace, name }));
-  show(panel, h("p", { class: "sentence" }, answer.sentence), answer.details.length ? h("pre", { class: "code" }, answer.details.join("\n")) : null);
+  show(panel, h("p", { class: "sentence" }, answer.sentence), answer.details.length ? h("pre", { class: "code" }, answer.details.join("\n")) : null, answer.help && h("p", null, h("strong", null, "What would help: "), answer.help));
 }
 
 export { podsOf };

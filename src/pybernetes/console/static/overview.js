@@ -51,11 +51,13 @@ export function sums(exposition, family, by) {
   return found;
 }
 
+const OTHERS = ["scheduler", "controller-manager"]; // reached where they run on this machine
+
 export async function metrics(main, signal) {
   const body = h("div"), nodes = (await json(path(find("nodes")), { signal })).items;
   const sources = [["API server", "/-/metrics"], ...nodes.map((each) => [`kubelet of ${each.metadata.name}`, `/api/v1/nodes/${each.metadata.name}/proxy/metrics`])];
   const past = new Map(), totals = new Map();
-  show(main, h("h1", null, "Metrics"), h("p", { class: "faint" }, "Prometheus endpoints: ", sources.map(([name, url]) => h("span", { class: "chip" }, `${name}: ${url === "/-/metrics" ? "/metrics" : url}`))), body);
+  show(main, h("h1", null, "Metrics"), h("p", { class: "faint" }, "Prometheus endpoints: ", sources.map(([name, url]) => h("span", { class: "chip" }, `${name}: ${url === "/-/metrics" ? "/metrics" : url}`)), OTHERS.map((name) => h("span", { class: "chip" }, `${name}: /metrics`))), body);
   const push = (name, value) => { const list = past.get(name) || []; list.push(value); if (list.length > 90) list.shift(); past.set(name, list); };
   const rate = (name, value, now) => { const before = totals.get(name); totals.set(name, [value, now]); if (before) push(name, Math.max(0, ((value - before[0]) * 1000) / (now - before[1]))); };
   const draw = async () => {
@@ -66,8 +68,17 @@ export async function metrics(main, signal) {
     if (earlier && count > earlier[1]) push("mean request ms", ((sum - earlier[0]) / (count - earlier[1])) * 1000);
     push("requests in flight", [...sums(server, "apiserver_current_inflight_requests", "none").values()][0] || 0);
     push("API server memory MiB", ([...sums(server, "process_resident_memory_bytes", "none").values()][0] || 0) / 1048576);
+    const pods = await Promise.all(OTHERS.map(async (name) => { try { return (await json(`/-/components?name=${name}`, { signal })).text; } catch { return ""; } }));
+    const mean = (found, family, name) => {
+      const [total, many] = ["sum", "count"].map((each) => [...sums(found, `${family}_${each}`, "none").values()][0] || 0), old = totals.get(name);
+      totals.set(name, [total, many]);
+      if (old && many > old[1]) push(name, ((total - old[0]) / (many - old[1])) * 1000);
+    };
+    mean(pods[0], "scheduler_scheduling_attempt_duration_seconds", "mean scheduling attempt ms");
+    for (const [queue, value] of sums(pods[0], "scheduler_pending_pods", "queue")) push(`scheduler queue: ${queue}`, value);
+    for (const [queue, value] of sums(pods[1], "workqueue_depth", "name")) push(`controller queue: ${queue}`, value);
     for (const [name, url] of sources.slice(1)) {
-      try { const found = await text(url, { signal, headers: { Accept: "*/*" } }); push(`${name}: pods`, [...sums(found, "kubelet_running_pods", "none").values()][0] || 0); } catch { /* the node is away */ }
+      try { const found = await text(url, { signal, headers: { Accept: "*/*" } }); push(`${name}: pods`, [...sums(found, "kubelet_running_pods", "none").values()][0] || 0); mean(found, "kubelet_pod_start_sli_duration_seconds", `${name}: mean pod start ms`); } catch { /* the node is away */ }
     }
     show(body, h("div", { class: "cards" }, [...past].filter(([, values]) => values.some(Boolean)).map(([name, values]) => h("section", { class: "card" }, h("h3", null, name), sparkline(values, name), ` ${values.at(-1).toFixed(1)}`))));
   };

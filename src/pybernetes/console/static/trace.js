@@ -15,6 +15,18 @@ export async function traceTab(panel, kind, namespace, name) {
   waterfall(panel, answer.spans);
 }
 
+// The whole cluster: what happened lately, or how it started.
+export async function tracePage(main, which) {
+  const start = which === "start", panel = h("div"), link = (to, text, on) => h("a", { href: to, class: "chip", "aria-current": on ? "page" : undefined }, text);
+  show(main, h("h1", null, "Trace"), h("div", { class: "bar" }, link("#/trace", "The last ten minutes", !start), link("#/trace/start", "The start of the cluster", start)), panel);
+  try {
+    const { spans, leftOut } = await json(query("/-/trace", start ? { first: 30 } : { since: 600 }));
+    waterfall(panel, spans);
+    if (leftOut) panel.prepend(h("p", { class: "faint" }, `${leftOut} further traces are not shown; \`pyb trace --since 10m\` has all.`));
+  } catch (error) { show(panel, h("p", { class: "faint" }, error.message)); }
+  return { key: () => false };
+}
+
 // Spans have id, parent, name, start and end in milliseconds, critical.
 export function waterfall(panel, spans) {
   if (!spans.length) { show(panel, h("p", { class: "faint" }, "No spans of this object are kept.")); return; }

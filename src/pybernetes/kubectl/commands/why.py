@@ -49,8 +49,10 @@ def answer(context: Context, info: Info) -> Answer:
     kind = info.mapping.kind
     if info.mapping.group in ("", "apps", "batch") and kind.lower() in asking.KINDS:
         try:
-            asked = asking.Asked(_Reader(context), info.namespace)
-            return asyncio.run(asked.explain(kind.lower(), info.name))[1]
+            reader = _Reader(context)
+            if kind == "Pod":
+                return asyncio.run(kinds.explain_pod(reader, info.namespace, info.name))[1]
+            return asyncio.run(kinds.explain(reader, info.object))
         except (LookupError, asking.Forbidden) as error:
             raise CLIError(str(error.args[0])) from None
     if (info.mapping.group, kind) in kinds.BY_KIND:
