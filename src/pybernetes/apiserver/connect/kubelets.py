@@ -52,6 +52,11 @@ class Kubelets:
         self._watched = Watched(files)
         self._ways: dict[str, Secured] = {}
 
+    @property
+    def verifies(self) -> bool:
+        """Whether a kubelet must show who it is."""
+        return self._authority is not None
+
     async def find(self, name: str, asked: str = "nodes") -> Kubelet:
         """The kubelet of a node. Raises NotFound, or APIError if the node tells no address.
 

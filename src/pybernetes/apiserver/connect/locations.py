@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 import socket
-from typing import Any
+from typing import Any, NamedTuple
 
 from pybernetes.api.addresses import is_other_machine
 from pybernetes.api.errors import BadRequest, NotFound, ServiceUnavailable
@@ -17,8 +17,18 @@ from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from .kubelets import kubelets
 
-Place = tuple[str, str, int, bool]
-"""Scheme, host, port (0 = the scheme's), and whether it is a kubelet."""
+
+class Place(NamedTuple):
+    """Where a connection goes."""
+
+    scheme: str
+    host: str
+    port: int
+    """0 is the scheme's."""
+    address: str
+    """What to connect to: a name's address that was judged. Asked for again, a name may have another
+    (CVE-2020-8562)."""
+    is_kubelet: bool = False
 
 
 def split(id: str) -> tuple[str, str, str] | None:
@@ -67,7 +77,7 @@ async def of_pod(store: ResourceStore, namespace: str, id: str) -> Place:
     address = ips[0] if ips else (status and status.pod_ip) or ""
     if not is_other_machine(address):
         raise BadRequest("address not allowed")
-    return scheme, address, _port(port, id), False
+    return Place(scheme, address, _port(port, id), address)
 
 
 async def of_node(registry: Registry, id: str) -> Place:
@@ -76,11 +86,14 @@ async def of_node(registry: Registry, id: str) -> Place:
     if found is None:
         raise BadRequest(f"invalid node request {quote(id)}")
     scheme, name, port = found
-    kubelet = await kubelets(registry).find(name)
-    await _check_host(kubelet.host)
+    known = kubelets(registry)
+    kubelet = await known.find(name)
+    address = await _address_of(kubelet.host)
     if not port or port == str(kubelet.port):
-        return "https", kubelet.host, kubelet.port, True
-    return scheme, kubelet.host, _port(port, id), False
+        if known.verifies:  # then it is a kubelet or nobody, and its certificate has its name
+            address = kubelet.host
+        return Place("https", kubelet.host, kubelet.port, address, is_kubelet=True)
+    return Place(scheme, kubelet.host, _port(port, id), address)
 
 
 async def of_service(registry: Registry, namespace: str, id: str) -> Place:
@@ -109,7 +122,7 @@ async def of_service(registry: Registry, namespace: str, id: str) -> Place:
         random.shuffle(addresses)
         for address in addresses:
             if number is not None and await _is_pod(registry, namespace, address):
-                return scheme, address.ip, number, False
+                return Place(scheme, address.ip, number, address.ip)
     raise ServiceUnavailable(f"no endpoints available for service {quote(id)}")
 
 
@@ -126,14 +139,20 @@ async def _is_pod(registry: Registry, namespace: str, address: Any) -> bool:
     return any(each.ip == address.ip for each in (status and status.pod_ips) or ())
 
 
-async def _check_host(host: str) -> None:
-    loop = asyncio.get_running_loop()
+async def _address_of(host: str) -> str:
+    """An address of a host, none of which may be our own. Raises BadRequest."""
     try:
-        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        found = await _look_up(host)
     except OSError:
         raise BadRequest(f"lookup {host}: no such host") from None
-    if not all(is_other_machine(str(each[4][0])) for each in found):
+    if not found or not all(map(is_other_machine, found)):
         raise BadRequest("address not allowed")
+    return found[0]
+
+
+async def _look_up(host: str) -> list[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return [str(each[4][0]) for each in found]
 
 
 def _port(text: str, id: str) -> int:

@@ -36,16 +36,17 @@ async def proxy(registry: Registry, store: ResourceStore, request: Request, opti
     """Pass a request on and its answer back. Raises APIError."""
     info = request.info
     if store.resource.plural == "nodes":
-        scheme, host, port, is_kubelet = await of_node(registry, info.name)
+        place = await of_node(registry, info.name)
     elif store.resource.plural == "pods":
-        scheme, host, port, is_kubelet = await of_pod(store, info.namespace, info.name)
+        place = await of_pod(store, info.namespace, info.name)
     else:
-        scheme, host, port, is_kubelet = await of_service(registry, info.namespace, info.name)
+        place = await of_service(registry, info.namespace, info.name)
+    scheme, host, port = place.scheme, place.host, place.port
     asked: str = getattr(options, "path", None) or ""
     path = joined("", asked)
     known = kubelets(registry)
-    way = known.way() if is_kubelet else known.proxy_way(scheme)
-    target = Target(host, port or _PORTS.get(scheme, 80), "", way.tls, within=way.within)
+    way = known.way() if place.is_kubelet else known.proxy_way(scheme)
+    target = Target(place.address, port or _PORTS.get(scheme, 80), "", way.tls, within=way.within)
     if is_upgrade(request):
         target.path = _target(path or "/", "")
         try:
@@ -57,7 +58,9 @@ async def proxy(registry: Registry, store: ResourceStore, request: Request, opti
     if not path and request.method in ("GET", "HEAD"):
         query = f"?{request.query_string}" if request.query_string else ""
         return Response(b"", 301, "", [("Location", f"{quote(info.path, safe=PATH)}/{query}")])
-    authority = target.authority if port else f"[{host}]" if ":" in host else host
+    authority = f"[{host}]" if ":" in host else host
+    if port:
+        authority = f"{authority}:{port}"
     prepended = info.path.removesuffix(path if path else "")
     target.path = _target(path or "/", request.query_string)
     message = _message(request, target, joined(prepended, path or "/"))
