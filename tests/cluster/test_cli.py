@@ -102,6 +102,11 @@ def test_a_benchmark_that_is_told_to_end_takes_down_what_it_started(tmp_path: Pa
         (["up", "--nodes=two"], "argument --nodes: 'two' is not a number; 0, 1, 2 and so on are"),
         (["up", "--port=70000"], "argument --port: '70000' is not a port"),
         (["node", "stpo", "x"], "did you mean stop?"),
+        (["fault"], "the following arguments are required: COMMAND"),
+        (["fault", "aply"], "did you mean apply?"),
+        (["snapshot"], "the following arguments are required: COMMAND"),
+        (["csi"], "the following arguments are required: COMMAND"),
+        (["at", "5"], "the following arguments are required: get, resource"),
     ],
 )
 def test_usage_errors_are_plain_words(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:

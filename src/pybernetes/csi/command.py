@@ -59,7 +59,7 @@ def main(argv: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="pyb csi", description="What runs beside a CSI driver.")
-    commands = parser.add_subparsers(dest="name", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="name", required=True)
 
     def add(name: str, help: str, run: Callable[[argparse.Namespace], Awaitable[int]]) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=help, description=help)

@@ -16,7 +16,7 @@ def main(argv: list[str]) -> int:
     parser = flags.parser("at", "Shows objects as they were at a revision (a resourceVersion).")
     parser.set_defaults(name=None)
     parser.add_argument("revision", type=flags.count, help="a resourceVersion; `pyb trace` shows who wrote which")
-    parser.add_argument("verb", choices=["get"])
+    parser.add_argument("verb", metavar="get", choices=["get"])
     parser.add_argument("resource", help="pods, deploy, widgets.example.com, ...; or RESOURCE/NAME")
     parser.add_argument("object", nargs="?", default="", metavar="NAME", help="one object of it")
     parser.add_argument("--namespace", "-n", help="its namespace (default: the kubeconfig's)")

@@ -63,7 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = flags.Parser(
         prog=f"{program()} fault", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    commands = parser.add_subparsers(dest="verb_of_command", required=True, parser_class=flags.Parser)
+    commands = parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="verb_of_command", required=True, parser_class=flags.Parser
+    )
     add = commands.add_parser("add", help="add one rule")
     add.add_argument("action", choices=ACTIONS)
     add.add_argument("--rule", help="its name, to clear it by")

@@ -30,7 +30,9 @@ def main(argv: list[str]) -> int:
     parser = flags.Parser(
         prog=f"{program()} snapshot", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    commands = parser.add_subparsers(dest="what", required=True, parser_class=flags.Parser)
+    commands = parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="what", required=True, parser_class=flags.Parser
+    )
     for name, text in (("save", "write a file"), ("restore", "make the cluster what it was")):
         each = commands.add_parser(name, help=text)
         each.add_argument("file", type=Path, help="compressed if its name ends with .gz")
