@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 
 import pytest
+from network.namespace import NetworkNamespace
 from network.policy.objects import cluster_policy, key, labels, pod, policy
 from proxy.lab import DROPPED_AFTER, Lab, Proxy, make_lab
 from proxy.services import endpoint, endpoint_slice, service
@@ -360,6 +362,44 @@ def test_a_pod_that_starts_is_isolated_before_its_address_is_known(lab: Lab, nod
     node.state.put_pod(key("a"), pod("10.1.0.2", pod="b"))
     node.kernel.update(node.state)
     assert lab.ask(lab.pods[1], "10.1.0.2", 8080) == "pod0"
+
+
+ROUNDABOUT = ("255.255.255.255", "224.0.0.1", "10.1.0.255", "ff02::1", "link-local")
+"""Addresses that are no pod's, and that a pod on the same bridge answers to."""
+
+
+@pytest.mark.parametrize("address", ROUNDABOUT)
+def test_an_isolated_pod_is_not_reached_by_addresses_that_are_no_pods(lab: Lab, node: Node, address: str) -> None:
+    isolated, sender = lab.pods[0], lab.pods[2]
+    if address == "link-local":
+        shown = isolated.output("ip", "-6", "-o", "address", "show", "dev", "eth0", "scope", "link")
+        address = shown.split("inet6 ")[1].split("/")[0]
+    node.kernel.remove()
+    assert arrives(sender, isolated, address, times=40), "without a policy"
+    node.kernel.replace(node.state)
+    node.state.set_ranges([(ipaddress.ip_address("10.1.0.0").packed, ipaddress.ip_address("10.1.0.255").packed)])
+    node.put(policy("deny", podSelector=labels(pod="a"), policyTypes=["Ingress"]))
+    assert not arrives(sender, isolated, address)
+    assert lab.ask(sender, "10.1.0.3", 8080, "udp") == "pod1"
+    assert lab.ask(sender, "fd00:1::3", 8080) == "pod1", "neighbours are found"
+
+
+def arrives(source: NetworkNamespace, target: NetworkNamespace, address: str, times: int = 1) -> bool:
+    """Whether a pod receives one of some datagrams."""
+    version6 = ":" in address
+    family = socket.AF_INET6 if version6 else socket.AF_INET
+    index = source.run(socket.if_nametoindex, "eth0")
+    server, client = (each.run(socket.socket, family, socket.SOCK_DGRAM) for each in (target, source))
+    with server, client:
+        server.bind(("", 0))
+        server.settimeout(DROPPED_AFTER)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+        port = server.getsockname()[1]
+        for _ in range(times):
+            client.sendto(b"?", (address, port, 0, index) if version6 else (address, port))
+            with contextlib.suppress(TimeoutError):
+                return bool(server.recv(100))
+    return False
 
 
 def test_two_pods_with_one_address_for_a_moment(lab: Lab, node: Node) -> None:

@@ -115,7 +115,7 @@ def content(state: PolicyState) -> dict[str, Any]:
     """What the tables have, without the names that depend on what was there before."""
     found: dict[str, Any] = {}
     for family, each in state.content.items():
-        known = {"own", "known", "guarded"}
+        known = {"own", "known", "guarded", "broadcasts"}
         found[family] = {
             "sets": Counter((kind, frozenset(each.elements.get(name, ()))) for name, kind in each.sets.items()),
             "own": {name: set(each.elements.get(name, ())) for name in known},

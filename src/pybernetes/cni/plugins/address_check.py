@@ -1,7 +1,8 @@
 """Drops what a pod sends under another address than its own: IP, ARP, neighbour and hardware addresses.
 
 NET_RAW is among the usual capabilities of a container, so without this each pod could answer for the gateway or for
-other pods, and read what is sent to them. Nothing goes to the node's loopback either. Each pod's port has a chain at
+other pods, and read what is sent to them. Nothing goes to the node's loopback either, nor from a link-local address to
+one of the node or of a pod. Each pod's port has a chain at
 its way in (`ingress`), which the kernel removes together with the port: there is nothing to clean up.
 """
 
@@ -67,7 +68,10 @@ def rules(mac: bytes, addresses: Iterable[Address]) -> list[list[bytes]]:
     found += [
         [*_of(_IPV6), e.source_address(e.IPV6, _R), e.compare(_R, packed), accept] for packed in (*ours, bytes(16))
     ]
-    found.append([*_of(_IPV6), *_link_local(e.NETWORK), accept])
+    # Policies know pods by their addresses: nothing but what finds neighbours goes to one under a link-local address.
+    neighbours = [e.meta(e.L4PROTO, _R), e.compare(_R, _ICMPV6)]
+    multicast = [e.payload(e.NETWORK, 24, 1, _R), e.compare(_R, b"\xff")]
+    found += [[*_of(_IPV6), *_link_local(e.NETWORK), *which, accept] for which in (neighbours, multicast)]
     return found
 
 

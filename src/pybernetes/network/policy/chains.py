@@ -1,7 +1,7 @@
 """Policies as nftables rules (pure).
 
     forward (0)   -> pods-egress[source]       -> a chain for the pod's policies -> a chain for each policy
-    forward (1)   -> pods-ingress[destination] -> likewise
+    forward (1)   -> pods-ingress[destination] -> likewise; what a pod sends to no pod's address ends here
     input (0)     -> pods-egress[source]: what pods send to their node
 
 A chain of a policy accepts what the policy allows, which ends its hook only: the other direction is judged by the next
@@ -27,10 +27,13 @@ from .facts import EGRESS, INGRESS, LAST_PORT, Peers, Port, Rule
 NAME = "network-policy"
 ADDRESSES, BLOCKS, NAMED_PORTS = "addresses", "blocks", "named ports"
 """Kinds of sets: addresses of pods, ranges of addresses, (address, protocol, port) of pods."""
-OWN, KNOWN, GUARDED = "own", "known", "guarded"
+OWN, KNOWN, GUARDED, BROADCASTS = "own", "known", "guarded", "broadcasts"
 _ICMPV6, _FIRST_NEIGHBOR, _LAST_NEIGHBOR = b"\x3a", b"\x82", b"\x8f"
 """ICMPv6 from multicast listener queries (130) to reports (143): neighbor discovery, which has to work on bridges."""
 _ACTIONS = {ACCEPT: e.ACCEPT, DENY: e.DROP, PASS: e.RETURN}
+_LINK_LOCAL, _LINK_LOCAL_MASK = b"\xfe\x80" + bytes(14), b"\xff\xc0" + bytes(14)
+_NOT_UNICAST = {4: b"\xe0" + bytes(3), 16: b"\xff" + bytes(15)}
+"""By the length of an address the bits that multicast has, and the broadcast 255.255.255.255."""
 Expressions = list[bytes]
 
 
@@ -63,6 +66,7 @@ class Family:
         batch.add_set(table, Set(OWN, concat(self.address, self.address)))
         batch.add_set(table, Set(KNOWN, self.address))
         batch.add_set(table, Set(GUARDED, self.address, interval=True))
+        batch.add_set(table, Set(BROADCASTS, self.address))
         for name, hook, direction in (
             ("forward-egress", Hook("filter", objects.FORWARD, 0), EGRESS),
             ("forward-ingress", Hook("filter", objects.FORWARD, 1), INGRESS),
@@ -71,6 +75,8 @@ class Family:
             batch.add_chain(table, Chain(name, hook))
             for rule in self._base(direction):
                 batch.add_rule(table, name, rule)
+        for rule in self._roundabout():
+            batch.add_rule(table, "forward-ingress", rule)
 
     def _base(self, direction: str) -> Iterable[Expressions]:
         register = e.REGISTER
@@ -94,6 +100,22 @@ class Family:
         yield [*both, e.lookup(OWN, register), accept]
         yield [*load, e.lookup(pods_map(direction), register, e.VERDICT_REGISTER)]
         yield [*load, e.lookup(GUARDED, register), e.lookup(KNOWN, register, inverted=True), e.verdict(e.DROP)]
+
+    def _roundabout(self) -> Iterable[Expressions]:
+        """Drops what reaches a pod on the same bridge under addresses that are no pod's, which no policy could judge.
+
+        Link-local addresses are forwarded by bridges only, so that any is of one.
+        """
+        register, drop = e.REGISTER, e.verdict(e.DROP)
+        source, target = e.source_address(self.number, register), e.destination_address(self.number, register)
+        if self.number == e.IPV6:
+            for address in (source, target):
+                masked = e.bitwise(register, _LINK_LOCAL_MASK)
+                yield [address, masked, e.compare(register, _LINK_LOCAL), drop]
+        of_pod = [source, e.lookup(KNOWN, register)]
+        bits = _NOT_UNICAST[self.length]
+        yield [*of_pod, target, e.bitwise(register, bits), e.compare(register, bits), drop]
+        yield [*of_pod, target, e.lookup(BROADCASTS, register), drop]
 
     def pod_chain(self, policies: Iterable[str], admin: str = "", baseline: str = "") -> list[Expressions]:
         """The rules for pods that these policies (by their chains) isolate: first those of the tier Admin, then

@@ -133,7 +133,9 @@ class PolicyState:
         """The addresses that pods of this node get."""
         if self._guarding:
             self._count_ranges(-1)
+        self._count_broadcasts(-1)
         self._ranges = tuple(ranges)
+        self._count_broadcasts(1)
         if self._guarding:
             self._count_ranges(1)
 
@@ -448,6 +450,12 @@ class PolicyState:
             for each in self._ranges:
                 if len(each[0]) == family.length:
                     self.content[family.name].count(chains.GUARDED, each, by)
+
+    def _count_broadcasts(self, by: int) -> None:
+        for family in self.families:
+            for last in (each[1] for each in self._ranges):
+                if len(last) == family.length:
+                    self.content[family.name].count(chains.BROADCASTS, last, by)
 
 
 @dataclass(slots=True)
