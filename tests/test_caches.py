@@ -17,7 +17,7 @@ import pytest
 import pybernetes
 from pybernetes.api import quantity, scheme, times
 from pybernetes.api.protobuf import messages
-from pybernetes.apiserver.admission.counting import MOST, Counter, Histogram
+from pybernetes.apiserver.counters import MOST, Counter, Histogram
 
 SOURCE = Path(pybernetes.__file__).parent
 

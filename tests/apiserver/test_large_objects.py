@@ -11,7 +11,7 @@ import pytest
 from apiserver.client import Answer, Client
 
 import tools
-from pybernetes.apiserver.verbs.large import MANY, SMALL, beside_loop, collecting_later, is_large
+from pybernetes.apiserver.large_objects import MANY, SMALL, beside_loop, collecting_later, is_large
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 

@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 from pybernetes.apiserver import memory
-from pybernetes.apiserver.verbs.large import collecting_later
+from pybernetes.apiserver.large_objects import collecting_later
 
 
 class Held:

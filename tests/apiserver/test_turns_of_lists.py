@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from pybernetes.apiserver.pipeline.options import ListOptions
 from pybernetes.apiserver.verbs import list as lists
 from pybernetes.apiserver.verbs import watch as watches
-from pybernetes.apiserver.verbs.options import ListOptions
 from pybernetes.store.cache import Contents, Partition
 from pybernetes.store.watchers import Change, Item
 

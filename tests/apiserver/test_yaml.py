@@ -13,7 +13,7 @@ from apiserver.client import Client
 
 from pybernetes.api.yaml import YAMLProblem, _KubernetesDumper, json_to_yaml, yaml_to_json
 from pybernetes.apiserver.negotiation import YAML, Format
-from pybernetes.apiserver.output import YamlResponse, write
+from pybernetes.apiserver.pipeline.respond import YamlResponse, write
 
 
 def read(text: str) -> Any:

@@ -28,7 +28,7 @@ ALLOWED: dict[str, tuple[int, str]] = {
     "apiserver/connect/log.py": (2, REQUEST),
     "apiserver/extensions/definitions.py": (1, WORK),
     "apiserver/openapi/handler.py": (1, AWAITED),
-    "apiserver/verbs/watch_socket.py": (1, REQUEST),
+    "apiserver/pipeline/watch_websocket.py": (1, REQUEST),
     "client/component.py": (1, AWAITED),
     "client/exec_credentials.py": (1, AWAITED),
     "client/leaderelection.py": (3, AWAITED),

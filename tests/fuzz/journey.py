@@ -24,10 +24,10 @@ from pybernetes.api.meta.validation import validate_common_create, validate_comm
 from pybernetes.api.resources import Resource
 from pybernetes.api.times import SystemClock
 from pybernetes.api.yaml import json_to_yaml, yaml_to_json
+from pybernetes.apiserver.bodies import decode_json
 from pybernetes.apiserver.printers.table import render
 from pybernetes.apiserver.registry.registry import Registry, strategy_for
 from pybernetes.apiserver.registry.strategy import Context, Strategy
-from pybernetes.apiserver.verbs.decoding import decode_json
 from pybernetes.store.cache import Cache
 from pybernetes.store.memory import MemoryStore
 

@@ -19,8 +19,8 @@ from pybernetes.api.batch import cron
 from pybernetes.api.errors import APIError
 from pybernetes.api.yaml import YAMLProblem, json_to_yaml, yaml_to_json
 from pybernetes.apiserver import negotiation
+from pybernetes.apiserver.pipeline import options
 from pybernetes.apiserver.requestinfo import request_info
-from pybernetes.apiserver.verbs import options
 
 
 def pieces(*parts: str) -> st.SearchStrategy[str]:

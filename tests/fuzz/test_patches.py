@@ -18,8 +18,8 @@ from pybernetes.api.errors import APIError
 from pybernetes.api.managedfields import resetfields, structural
 from pybernetes.api.resources import Resource
 from pybernetes.api.strategicmerge import strategic_merge
-from pybernetes.apiserver.verbs.decoding import decode_json
-from pybernetes.apiserver.verbs.options import WriteOptions
+from pybernetes.apiserver.bodies import decode_json
+from pybernetes.apiserver.pipeline.options import WriteOptions
 from pybernetes.apiserver.verbs.patch import decode_patched, patcher
 
 NOW = "2024-01-02T03:04:05Z"

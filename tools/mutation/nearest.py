@@ -13,14 +13,12 @@ MOST = 12
 """More files say little more, and take long."""
 FARTHER = 30
 """So many more files for a break that the nearest did not notice."""
+VERBS = ("tests/apiserver/test_crud.py", "tests/apiserver/test_deleting.py", "tests/apiserver/test_list.py")
 TABLES = {
     "api": ("tests/apiserver/strategies/test_cases.py",),
     "apiserver/strategies": ("tests/apiserver/strategies/test_cases.py",),
-    "apiserver/verbs": (
-        "tests/apiserver/test_crud.py",
-        "tests/apiserver/test_deleting.py",
-        "tests/apiserver/test_list.py",
-    ),
+    "apiserver/verbs": VERBS,
+    "apiserver/pipeline": VERBS,
 }
 """Tests that read their cases from files, and reach a package through helpers: no import shows what they are about."""
 REAL_PARTS = ("tests/node/", "tests/e2e/", "tests/robustness/", "tests/fuzz/")

@@ -7,10 +7,14 @@ server goes on with other requests. Protobuf takes a tenth of that.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
+from pybernetes.api import scheme, strict
 from pybernetes.api.errors import BadRequest, UnsupportedMediaType
+from pybernetes.api.resources import Resource
 from pybernetes.api.strict import cannot_be_handled_as, unrecognized
 from pybernetes.net.http import Request
 
@@ -84,3 +88,14 @@ def _protobuf_as_json(body: bytes, kind: str, api_version: str) -> bytes:
     if named == {"kind": kind, "apiVersion": api_version}:
         raise UnsupportedMediaType(MEDIA)  # a kind of the user's, which has no numbers
     return msgspec.json.encode(named)  # enough to refuse it by
+
+
+def decode_json(
+    resource: Resource, json: bytes, validation: str, warnings: list[str], repeated: Sequence[str] = ()
+) -> Any:
+    """An object from JSON, in canonical form, with its unknown and duplicate fields treated as `validation` says."""
+    api_version = resource.api_version
+    obj, problems = strict.decode(resource.type, scheme.decoder(resource), json, api_version, validation, repeated)
+    strict.check_kind(obj, resource.type, api_version, json)
+    warnings.extend(problems)
+    return obj

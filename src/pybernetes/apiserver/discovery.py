@@ -20,7 +20,7 @@ from pybernetes.api.versions import priority
 from pybernetes.net.http import Request, Response
 
 from .negotiation import MEDIA, Format, clauses, output_format
-from .output import write
+from .pipeline.respond import write
 from .registry.registry import Registry
 
 _VERSION = "v2"  # v2beta1 is gone since 1.36

@@ -19,7 +19,8 @@ from pybernetes.net.http import OVERDUE, Answer, Handler, Request, Response
 
 from . import unstored
 from .bodies import LARGE, read_ahead
-from .output import YamlResponse
+from .large_objects import collecting_later, is_large
+from .pipeline.respond import YamlResponse
 from .registry.registry import Registry
 from .registry.resource_store import ResourceStore
 from .requestinfo import RequestInfo, lasts
@@ -27,7 +28,6 @@ from .verbs.create import create
 from .verbs.delete import delete
 from .verbs.deletecollection import deletecollection
 from .verbs.get import get
-from .verbs.large import collecting_later, is_large
 from .verbs.list import list_
 from .verbs.patch import patch
 from .verbs.update import update

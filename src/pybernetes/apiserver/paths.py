@@ -17,7 +17,7 @@ from .discovery import Discovery
 from .health import Health
 from .metrics import Metrics, text_of
 from .negotiation import output_format
-from .output import write
+from .pipeline.respond import write
 from .zpages import Statusz
 
 _METRICS = "text/plain; version=0.0.4; charset=utf-8"

@@ -65,8 +65,8 @@ from .memory import trim_regularly
 from .metrics import COLLECTORS, Metrics
 from .openapi.handler import OpenAPI
 from .options import advertised, flag_values
-from .output import error_response
 from .paths import Paths
+from .pipeline.respond import error_response
 from .registry.registry import Registry
 from .requestinfo import lasts
 from .traces import SPANS, Traces

@@ -10,9 +10,9 @@ from pybernetes.api import strict, zeros
 from pybernetes.api.errors import APIError, InternalError
 from pybernetes.api.resources import Resource
 
+from ..bodies import decode_json
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
-from ..verbs.decoding import decode_json
 from .plugin import Attributes
 
 Document = dict[str, Any]

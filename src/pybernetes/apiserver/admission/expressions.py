@@ -22,9 +22,9 @@ from pybernetes.api.resources import Resource
 from ..authn.user import User
 from ..authz.authorizer import Decision
 from ..authz.union import decide
+from ..large_objects import beside_loop
 from ..registry.registry import Registry
 from ..requestinfo import RequestInfo
-from ..verbs.large import beside_loop
 from .plugin import Attributes
 from .requests import admission_request
 

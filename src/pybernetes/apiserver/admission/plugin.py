@@ -22,7 +22,7 @@ from pybernetes.api import scheme
 from pybernetes.api.errors import Forbidden
 from pybernetes.api.resources import Resource
 
-from .counting import Histogram, Series
+from ..counters import Histogram, Series
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

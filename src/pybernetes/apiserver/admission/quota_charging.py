@@ -36,7 +36,7 @@ from pybernetes.api.quota.lists import (
 from pybernetes.store.watchers import Item
 
 from ..bootstrap.objects import own_context
-from ..verbs.managing import track
+from ..registry.managed_fields import track
 from .plugin import UPDATE, Attributes, forbidden
 from .quota_limits import LimitedResource
 

@@ -19,11 +19,11 @@ from pybernetes.store.watchers import Change, Item
 
 from ..authn.user import User
 from ..metrics import COLLECTORS
+from ..pipeline.creation import create_object
+from ..pipeline.server_writes import change_object
+from ..registry.managed_fields import track
 from ..registry.registry import Registry
 from ..registry.strategy import Context
-from ..verbs.changing import change_object
-from ..verbs.managing import track
-from ..verbs.writing import create_object
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

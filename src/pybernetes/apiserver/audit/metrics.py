@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..admission.counting import Counter
+from ..counters import Counter
 from ..metrics import COLLECTORS
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pybernetes.net.messages import as_utf8
 
 from ..authn.user import User
 from ..negotiation import JSON, YAML
-from ..output import YamlResponse
+from ..pipeline.respond import YamlResponse
 from ..requestinfo import lasts
 from .event import Event, ObjectReference, agent, new_event, user_info
 from .objects import as_decoded, as_sent, kind_at

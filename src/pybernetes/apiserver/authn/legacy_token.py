@@ -124,7 +124,7 @@ class LegacyTokens:
         today, tomorrow = rfc3339(now)[:10], rfc3339(now + _DAY)[:10]
         if (secret.metadata.labels or {}).get(LAST_USED) in (today, tomorrow):
             return
-        from ..verbs.managing import track
+        from ..registry.managed_fields import track
 
         store = self._registry.store("", "v1", "secrets")
         meta = secret.metadata

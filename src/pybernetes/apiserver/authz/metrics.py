@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..admission.counting import Counter, Histogram
+from ..counters import Counter, Histogram
 from .authorizer import ALLOW, DENY, Authorizer, Decision
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from pybernetes.api.errors import NotFound
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.pem import blocks
 
+from ..pipeline.persist import write_object
 from ..registry.registry import Registry
-from ..verbs.writing import write_object
 from .objects import create, own_context, update
 
 NAMESPACE, NAME = "kube-system", "extension-apiserver-authentication"

@@ -24,9 +24,9 @@ from pybernetes.api.randomness import new_uid
 from pybernetes.api.times import parse_time, rfc3339_micro
 from pybernetes.store.base import StoreError
 
+from ..pipeline.persist import write_object
 from ..registry.registry import Registry
 from ..verbs.delete import delete_object
-from ..verbs.writing import write_object
 from .objects import MANAGER, create, own_context, update
 
 log = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from pybernetes.api.core.v1 import ConfigMap
 from pybernetes.api.errors import NotFound
 from pybernetes.api.meta.v1 import ObjectMeta
 
+from ..pipeline.persist import write_object
 from ..registry.registry import Registry
-from ..verbs.writing import write_object
 from .objects import create, own_context, update
 
 NAMESPACE: Final = "kube-system"

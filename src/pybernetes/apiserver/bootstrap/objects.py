@@ -11,11 +11,12 @@ from pybernetes.api.errors import AlreadyExists
 from pybernetes.api.times import rfc3339
 
 from ..authn.user import User
+from ..pipeline.change import update_object
+from ..pipeline.creation import create_object
+from ..registry.managed_fields import track
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
-from ..verbs.managing import track
-from ..verbs.writing import create_object, update_object
 
 SERVER: Final = User("system:apiserver", groups=("system:masters",))
 MANAGER: Final = "kube-apiserver"

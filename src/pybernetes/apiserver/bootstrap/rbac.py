@@ -21,11 +21,13 @@ from pybernetes.api.times import rfc3339
 
 from ..authn.user import User
 from ..authz.coverage import missing
+from ..pipeline.change import update_object
+from ..pipeline.creation import create_object
+from ..pipeline.persist import write_object
+from ..registry.managed_fields import track
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore, Transform
 from ..registry.strategy import Context
-from ..verbs.managing import track
-from ..verbs.writing import create_object, update_object, write_object
 from .policy import AUTOUPDATE, RBACObject, bootstrap_policy, metrics_reader, span_writers
 
 log = logging.getLogger(__name__)

@@ -31,11 +31,11 @@ from pybernetes.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec, ServiceCI
 from pybernetes.api.times import rfc3339
 from pybernetes.store.base import Entry, KeyExists, RevisionMismatch
 
+from ..pipeline.persist import write_object
 from ..registry.allocators.repair import ServiceRepair
 from ..registry.registry import Registry
 from ..registry.strategy import Context
 from ..strategies.core.service import ServiceStrategy
-from ..verbs.writing import write_object
 from .objects import apply_status, create, own_context, update
 
 NAME: Final = "kubernetes"

@@ -26,9 +26,9 @@ from pybernetes.store.watchers import Change, Item
 
 from ..admission.plugin import Chain
 from ..authn.user import User
+from ..pipeline.server_writes import change_object
 from ..registry.registry import Registry
 from ..registry.strategy import Context
-from ..verbs.changing import change_object
 from ..verbs.delete import delete_object
 from ..webhooks.client import WebhookClient
 from . import conditions

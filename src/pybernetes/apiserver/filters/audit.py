@@ -11,7 +11,7 @@ from pybernetes.net.http import Handler, Request, Response
 from ..audit.policy import NONE
 from ..audit.recorder import Recorder
 from ..audit.setup import Auditing
-from ..output import error_response
+from ..pipeline.respond import error_response
 from .outcome import answer_to
 
 _STORE_FAILED = "failed to store audit event"

@@ -13,7 +13,7 @@ from pybernetes.net.http import Handler, Request, Response
 from pybernetes.store.base import StoreUnavailable
 
 from ..metrics import Metrics
-from ..output import error_response
+from ..pipeline.respond import error_response
 
 SLOW = 1.0
 """Seconds from which on a request is worth a line in the log."""

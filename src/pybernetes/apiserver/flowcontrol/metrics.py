@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ..admission.counting import Series
+from ..counters import Series
 
 if TYPE_CHECKING:
     from prometheus_client.core import HistogramMetricFamily, Metric

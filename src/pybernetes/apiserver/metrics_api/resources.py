@@ -23,10 +23,10 @@ from pybernetes.net.duplex import request_head
 from pybernetes.net.http import Request, Response
 
 from ..negotiation import output_format
-from ..output import TRANSFORMS, ListMeta, answer, answer_list
+from ..pipeline.options import list_options
+from ..pipeline.respond import TRANSFORMS, ListMeta, answer, answer_list
 from ..registry.lister import lister
 from ..registry.registry import Registry
-from ..verbs.options import list_options
 from .usage import node_metrics, pod_metrics
 
 GROUP: Final = "metrics.k8s.io"

@@ -25,7 +25,7 @@ from .selectable import ALIASES, Attributes, attribute_reader, selectable
 from .strategy import Strategy
 
 if TYPE_CHECKING:
-    from ..verbs.preparing import Prepared
+    from ..pipeline.default import Prepared
 
 log = logging.getLogger(__name__)
 

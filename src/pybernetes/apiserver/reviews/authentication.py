@@ -17,11 +17,10 @@ from pybernetes.net.http import Request, Response
 
 from ..authn.tokens import INVALID, first_word
 from ..authn.user import BadCredential, User
+from ..pipeline.options import write_options
 from ..registry.registry import Registry
-from ..subresources.body import answer_object, decode_body
-from ..verbs.admitting import admit_body
-from ..verbs.managing import track_review
-from ..verbs.options import write_options
+from ..subresources.body import admit_body, answer_object, decode_body
+from .managed_fields import track_review
 
 API_VERSION = "authentication.k8s.io/v1"
 

@@ -25,12 +25,11 @@ from ..authz.authorizer import Decision
 from ..authz.messages import aggregate
 from ..authz.selectors import selectors_in, selectors_of
 from ..authz.union import decide
+from ..pipeline.options import write_options
 from ..registry.registry import Registry
 from ..requestinfo import RequestInfo
-from ..subresources.body import answer_object, decode_body
-from ..verbs.admitting import admit_body
-from ..verbs.managing import track_review
-from ..verbs.options import write_options
+from ..subresources.body import admit_body, answer_object, decode_body
+from .managed_fields import track_review
 
 API_VERSION = "authorization.k8s.io/v1"
 

@@ -15,13 +15,14 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
 from pybernetes.net.http import Request, Response
 
+from ..pipeline.context import context_for
+from ..pipeline.metadata import precondition_failed
+from ..pipeline.options import write_options
+from ..pipeline.persist import write_object
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
-from ..verbs.admitting import admit_body
-from ..verbs.options import write_options
-from ..verbs.writing import context_for, precondition_failed, write_object
-from .body import check_namespace, check_place, decode_body, success
+from .body import admit_body, check_namespace, check_place, decode_body, success
 
 
 async def bind(registry: Registry, store: ResourceStore, request: Request) -> Response:

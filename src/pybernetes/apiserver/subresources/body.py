@@ -7,17 +7,20 @@ from typing import Any, TypeVar
 import msgspec
 
 from pybernetes.api import strict, zeros
-from pybernetes.api.base import Struct
+from pybernetes.api.base import Kind, Struct
 from pybernetes.api.errors import BadRequest
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
 from pybernetes.net.http import Request, Response
 
+from ..admission.plugin import CREATE, Attributes
 from ..bodies import as_json
 from ..negotiation import output_format
-from ..output import TRANSFORMS, answer, write
+from ..pipeline.respond import TRANSFORMS, answer, write
+from ..registry.registry import Registry
 
 T = TypeVar("T", bound=Struct)
+K = TypeVar("K", bound=Kind)
 _decoders: dict[type[Struct], msgspec.json.Decoder[Any]] = {}
 
 
@@ -73,3 +76,42 @@ def success(request: Request, status: int = 201) -> Response:
     """A Status that says it went well."""
     raw = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":%d}' % status
     return write(raw, output_format(request.headers, request.info.query), status)
+
+
+async def admit_body(
+    registry: Registry,
+    request: Request,
+    resource: Resource,
+    obj: K,
+    api_version: str,
+    *,
+    dry_run: bool,
+    options: object,
+) -> K:
+    """Let admission change and judge a posted object; what it makes of it. `resource` is the one of the path.
+
+    To be called when the body is read and before it has any effect.
+    """
+    info = request.info
+    if info.subresource and resource.namespaced and obj.metadata is not None:
+        obj.metadata.namespace = info.namespace
+    attributes = Attributes(
+        CREATE,
+        resource,
+        info.subresource,
+        info.namespace,
+        info.name or (obj.metadata.name if obj.metadata else None) or "",
+        obj,
+        None,
+        request.user,
+        dry_run,
+        request.warnings,
+        options,
+        resource,
+        (api_version, type(obj).__name__),
+        annotations=None if request.audit is None else request.audit.annotations,
+    )
+    await registry.admission.admit(attributes)
+    await registry.admission.validate(attributes)
+    admitted: K = attributes.new
+    return admitted

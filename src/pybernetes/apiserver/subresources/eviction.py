@@ -23,15 +23,14 @@ from pybernetes.net.http import Request, Response
 from pybernetes.store.watchers import Item
 
 from ..bootstrap.objects import MANAGER
+from ..pipeline.context import context_for
+from ..pipeline.options import check_delete_options, write_options
+from ..registry.managed_fields import track
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
-from ..verbs.admitting import admit_body
 from ..verbs.delete import check_preconditions, delete_object
-from ..verbs.managing import track
-from ..verbs.options import check_delete_options, write_options
-from ..verbs.writing import context_for
-from .body import check_namespace, check_place, decode_body, success
+from .body import admit_body, check_namespace, check_place, decode_body, success
 
 _VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
 _MANY = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."

@@ -22,14 +22,16 @@ from pybernetes.net.http import Request, Response
 
 from ..admission.plugin import UPDATE, Attributes
 from ..negotiation import patch_type
+from ..pipeline.change import update_object
+from ..pipeline.context import context_for
+from ..pipeline.metadata import check_name, uid_mismatch
+from ..pipeline.options import WriteOptions, manager_of, write_options
+from ..pipeline.persist import write_object
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
 from ..verbs.apply import apply_config, check_repeated
-from ..verbs.managing import manager_of
-from ..verbs.options import WriteOptions, write_options
 from ..verbs.patch import APPLY, decode_patched, patch_options, patcher
-from ..verbs.writing import check_name, context_for, uid_mismatch, update_object, write_object
 from .body import answer_object, decode_body
 
 API_VERSION = "autoscaling/v1"

@@ -19,10 +19,9 @@ from pybernetes.net.http import Request, Response
 
 from ..admission.plugin import CREATE, Attributes
 from ..authn.serviceaccount import EXTENDED_SECONDS, WARN_ONLY_SECONDS, Issuer, bound_claims
+from ..pipeline.options import manager_of, write_options
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
-from ..verbs.managing import manager_of
-from ..verbs.options import write_options
 from .body import answer_object, decode_body
 
 API_VERSION = "authentication.k8s.io/v1"

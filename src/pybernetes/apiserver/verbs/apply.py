@@ -17,15 +17,17 @@ from pybernetes.api.managedfields import node_of, resetfields
 from pybernetes.net.http import Request
 from pybernetes.store.watchers import Item
 
-from ..bodies import yaml_as_json
+from ..bodies import decode_json, yaml_as_json
+from ..large_objects import beside_loop, is_large
+from ..pipeline.change import update_object
+from ..pipeline.create_permission import require_create
+from ..pipeline.creation import create_object
+from ..pipeline.metadata import check_name, check_uid
+from ..pipeline.options import WriteOptions
+from ..pipeline.persist import write_object
+from ..registry.managed_fields import converting
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
-from .creating import require_create
-from .decoding import decode_json
-from .large import beside_loop, is_large
-from .managing import converting
-from .options import WriteOptions
-from .writing import check_name, check_uid, create_object, update_object, write_object
 
 
 async def apply_object(

@@ -7,15 +7,15 @@ import msgspec
 from pybernetes.net.http import Request, Response
 
 from ..initializers import wait_until_initialized
+from ..large_objects import SMALL, beside_loop, is_large
 from ..negotiation import Format, output_format
-from ..output import TRANSFORMS, answer
+from ..pipeline.context import context_for
+from ..pipeline.creation import create_object
+from ..pipeline.default import prepared
+from ..pipeline.options import WriteOptions, manager_of, write_options
+from ..pipeline.respond import TRANSFORMS, answer
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
-from .large import SMALL, beside_loop, is_large
-from .managing import manager_of
-from .options import WriteOptions, write_options
-from .preparing import prepared
-from .writing import context_for, create_object
 
 _METADATA = b'"metadata":{'
 

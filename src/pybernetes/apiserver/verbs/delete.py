@@ -17,14 +17,16 @@ from pybernetes.net.http import Request, Response
 from pybernetes.store.watchers import Item
 
 from ..admission.plugin import DELETE, Attributes
+from ..large_objects import SMALL, collecting_later, is_large
 from ..negotiation import output_format
-from ..output import TRANSFORMS, answer, write
+from ..pipeline.admission import place
+from ..pipeline.context import context_for
+from ..pipeline.options import delete_options
+from ..pipeline.persist import remove
+from ..pipeline.respond import TRANSFORMS, answer, write
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
-from .large import SMALL, collecting_later, is_large
-from .options import delete_options
-from .writing import context_for, place, remove
 
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 

@@ -8,13 +8,13 @@ from pybernetes.api.errors import NotFound
 from pybernetes.net.http import Request, Response
 
 from ..negotiation import output_format
-from ..output import TRANSFORMS, answer_list
+from ..pipeline.context import context_for
+from ..pipeline.options import delete_options, list_options
+from ..pipeline.respond import TRANSFORMS, answer_list
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from .delete import delete_object
 from .list import page_meta, read_page
-from .options import delete_options, list_options
-from .writing import context_for
 
 _AT_ONCE = 64  # deletes under way; the store commits them together
 

@@ -6,10 +6,10 @@ from pybernetes.net.http import Request, Response
 
 from ..initializers import is_hidden
 from ..negotiation import output_format
-from ..output import TRANSFORMS, answer
+from ..pipeline.freshness import wait_until_fresh
+from ..pipeline.options import parse_resource_version
+from ..pipeline.respond import TRANSFORMS, answer
 from ..registry.resource_store import ResourceStore
-from .freshness import wait_until_fresh
-from .options import parse_resource_version
 
 
 async def get(store: ResourceStore, request: Request) -> Response:

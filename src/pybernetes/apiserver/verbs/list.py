@@ -20,13 +20,13 @@ from pybernetes.store.base import Compacted, Entry, FutureRevision, StoreUnavail
 from pybernetes.store.cache import Foreign, Sealed, item_of
 from pybernetes.store.watchers import Item
 
+from ..large_objects import beside_loop, collecting_later
 from ..negotiation import output_format
-from ..output import TRANSFORMS, ListMeta, answer_list
+from ..pipeline import unreadable
+from ..pipeline.freshness import wait_until_fresh
+from ..pipeline.options import ListOptions, decode_continue, encode_continue, list_options
+from ..pipeline.respond import TRANSFORMS, ListMeta, answer_list
 from ..registry.resource_store import ResourceStore
-from . import sealed
-from .freshness import wait_until_fresh
-from .large import beside_loop, collecting_later
-from .options import ListOptions, decode_continue, encode_continue, list_options
 
 LARGE_LIST = 1 << 20  # bytes of a list that is not answered as it is kept: longer ones are made beside the event loop
 TURN = 1000
@@ -80,7 +80,7 @@ async def read_page(store: ResourceStore, namespace: str, options: ListOptions) 
     """The objects that are asked for, as of the revision that is asked for."""
     scope = store.scope(namespace)
     if store.partition.sealed:
-        await sealed.check_list(store, options)
+        await unreadable.check_list(store, options)
     if store.asks_webhook and options.selects:
         await store.ready([store.partition.items[key] for key in store.partition.scan(scope)])
     if options.continue_:
@@ -114,7 +114,7 @@ async def _from_cache(store: ResourceStore, scope: str, after: str, options: Lis
         more = len(keys) - len(chosen)
         page = ListPage([items[key] for key in chosen], store.cache.revision, chosen[-1] if more else "", more)
         if partition.sealed:
-            sealed.check_page(store, scope, after, options, page)
+            unreadable.check_page(store, scope, after, options, page)
         return page
     found: list[Item] = []
     last = ""
@@ -129,7 +129,7 @@ async def _from_cache(store: ResourceStore, scope: str, after: str, options: Lis
             found.append(item)
     page = ListPage(found, revision, last)
     if partition.sealed:
-        sealed.check_page(store, scope, after, options, page)
+        unreadable.check_page(store, scope, after, options, page)
     return page
 
 

@@ -23,16 +23,19 @@ from pybernetes.net.http import Request, Response
 from pybernetes.store.watchers import Item
 
 from ..initializers import wait_until_initialized
+from ..large_objects import beside_loop, is_large
 from ..negotiation import output_format, patch_type
-from ..output import TRANSFORMS, answer
+from ..pipeline.change import update_object
+from ..pipeline.context import context_for
+from ..pipeline.metadata import check_name, check_namespace, check_uid
+from ..pipeline.options import WriteOptions, manager_of, write_options
+from ..pipeline.persist import write_object
+from ..pipeline.respond import TRANSFORMS, answer
+from ..registry.managed_fields import tracked
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
 from .apply import apply_object
-from .large import beside_loop, is_large
-from .managing import manager_of, tracked
-from .options import WriteOptions, write_options
-from .writing import check_name, check_namespace, check_uid, context_for, update_object, write_object
 
 T = TypeVar("T", bound=Struct)
 

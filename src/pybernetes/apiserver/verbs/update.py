@@ -9,24 +9,20 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.net.http import Request, Response
 
 from ..initializers import wait_until_initialized
+from ..large_objects import beside_loop, is_large
 from ..negotiation import output_format
-from ..output import TRANSFORMS, answer
+from ..pipeline.change import update_object
+from ..pipeline.context import context_for
+from ..pipeline.create_permission import require_create
+from ..pipeline.creation import create_object
+from ..pipeline.decode import decode_object
+from ..pipeline.metadata import check_name, check_namespace, uid_mismatch
+from ..pipeline.options import WriteOptions, manager_of, write_options
+from ..pipeline.persist import write_object
+from ..pipeline.respond import TRANSFORMS, answer
+from ..registry.managed_fields import track, tracked
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
-from .creating import require_create
-from .decoding import decode_object
-from .large import beside_loop, is_large
-from .managing import manager_of, track, tracked
-from .options import WriteOptions, write_options
-from .writing import (
-    check_name,
-    check_namespace,
-    context_for,
-    create_object,
-    uid_mismatch,
-    update_object,
-    write_object,
-)
 
 
 async def update(registry: Registry, store: ResourceStore, request: Request) -> Response:

@@ -24,15 +24,15 @@ from pybernetes.store.cache import change_of
 from pybernetes.store.watchers import Change, Item, Watcher
 
 from ..negotiation import JSON, output_format
-from ..output import TRANSFORMS, event_encoder
+from ..pipeline import unreadable
+from ..pipeline.freshness import wait_until_fresh
+from ..pipeline.options import ListOptions, list_options
+from ..pipeline.respond import TRANSFORMS, event_encoder
 from ..registry.resource_store import ResourceStore
-from . import sealed
-from .freshness import wait_until_fresh
 from .list import TURN
-from .options import ListOptions, list_options
 
 if TYPE_CHECKING:
-    from .watch_socket import WatchSocket
+    from ..pipeline.watch_websocket import WatchSocket
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ async def watch(store: ResourceStore, request: Request) -> Response | None:
     select = _selection(store, options)
     frame_of = _framing(store, encode, shared)
     if store.partition.sealed:
-        await sealed.check_watch(store)
+        await unreadable.check_watch(store)
     start = options.resource_version
     late: APIError | None = None
     if not start:  # "" and "0": the state first
@@ -170,7 +170,7 @@ def _stream(request: Request) -> Stream | WatchSocket | Response:
     """The transport of a watch: a chunked response, or a WebSocket."""
     if request.headers.get("upgrade", "").lower() != "websocket":
         return request.connection.stream(request)
-    from .watch_socket import watch_socket
+    from ..pipeline.watch_websocket import watch_socket
 
     return watch_socket(request)
 

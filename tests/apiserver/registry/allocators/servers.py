@@ -10,11 +10,13 @@ from typing import Any
 from pybernetes.api import scheme
 from pybernetes.api.times import FakeClock, rfc3339
 from pybernetes.apiserver.authn.user import User
+from pybernetes.apiserver.bodies import decode_json
 from pybernetes.apiserver.bootstrap.service import ensure_default_service_cidr
+from pybernetes.apiserver.pipeline.change import update_object
+from pybernetes.apiserver.pipeline.creation import create_object
+from pybernetes.apiserver.pipeline.persist import remove, write_object
 from pybernetes.apiserver.registry.registry import Registry
 from pybernetes.apiserver.registry.strategy import Context
-from pybernetes.apiserver.verbs.decoding import decode_json
-from pybernetes.apiserver.verbs.writing import create_object, remove, update_object, write_object
 from pybernetes.store.base import Store
 from pybernetes.store.cache import Cache
 from pybernetes.store.memory import MemoryStore

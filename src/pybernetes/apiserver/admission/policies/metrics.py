@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...counters import Counter, Histogram
 from ...metrics import COLLECTORS
-from ..counting import Counter, Histogram
 
 _LABELS = ("policy", "policy_binding", "error_type", "enforcement_action")
 _BUCKETS = (0.0000005, 0.001, 0.01, 0.1, 1.0)

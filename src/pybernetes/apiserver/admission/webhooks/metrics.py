@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ...counters import Counter, Histogram
 from ...metrics import COLLECTORS
-from ..counting import Counter, Histogram
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

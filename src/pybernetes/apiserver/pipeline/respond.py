@@ -12,8 +12,8 @@ from pybernetes.api.resources import Resource
 from pybernetes.net.http import Request, Response
 from pybernetes.net.messages import NOSNIFF
 
-from .negotiation import JSON, YAML, Format, output_format, wants_pretty
-from .verbs.large import beside_loop, collecting_later
+from ..large_objects import beside_loop, collecting_later
+from ..negotiation import JSON, YAML, Format, output_format, wants_pretty
 
 TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 """The kinds that objects and lists can be converted to; whether one fits is checked with the response."""
@@ -133,7 +133,7 @@ def table(
     head: bool = True,
 ) -> bytes:
     """Objects as a Table; `meta` is None for a single object, whose resourceVersion the Table takes over."""
-    from .printers.table import render
+    from ..printers.table import render
 
     include = request.info.query.get("includeObject", "Metadata") or "Metadata"
     return render(resource, raws, version=form.version, include_object=include, meta=meta, columns=head)

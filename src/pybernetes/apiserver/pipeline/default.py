@@ -16,11 +16,10 @@ import msgspec
 from pybernetes.api.meta.v1 import ManagedFieldsEntry, ObjectMeta
 from pybernetes.net.http import Request
 
-from ..bodies import as_json
+from ..bodies import as_json, decode_json
+from ..registry.managed_fields import track
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
-from .decoding import decode_json
-from .managing import track
 
 MOST = 128  # bodies that are kept; the oldest goes first
 LONGEST = 16 << 10  # bytes of a body worth keeping

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..registry.managed_fields import track
 from ..registry.resource_store import ResourceStore
 from ..registry.strategy import Context
-from .managing import track
-from .writing import write_object
+from .persist import write_object
 
 
 async def change_object(store: ResourceStore, name: str, change: Callable[[Any], None], context: Context) -> None:

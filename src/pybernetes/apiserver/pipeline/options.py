@@ -13,6 +13,7 @@ import msgspec
 from pybernetes.api import fields, gojson, labels, strict
 from pybernetes.api.errors import BadRequest, Invalid
 from pybernetes.api.field import FieldError, forbidden, invalid, not_supported
+from pybernetes.api.managedfields import manager_name
 from pybernetes.api.meta.v1 import DeleteOptions, Preconditions
 from pybernetes.api.quote import quote
 from pybernetes.net.http import Request
@@ -335,3 +336,8 @@ def _delete_slowly(body: bytes) -> DeleteOptions:
         raise BadRequest(f"couldn't get version/kind; json parse error: {problem}") from None
     except strict.DecodeError as error:
         raise BadRequest(str(error)) from None
+
+
+def manager_of(request: Request, options: WriteOptions) -> str:
+    """The manager a request acts as."""
+    return manager_name(options.field_manager, request.headers.get("user-agent", ""))

@@ -5,31 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pybernetes.api.managedfields import manager_name, record_update, resetfields
-from pybernetes.api.resources import Resource
-from pybernetes.net.http import Request
+from pybernetes.api.managedfields import record_update, resetfields
 
-from ..registry.resource_store import NeedsConversion, ResourceStore
-from ..registry.strategy import Context
-from .large import beside_loop
-from .options import WriteOptions
+from ..large_objects import beside_loop
+from .resource_store import NeedsConversion, ResourceStore
+from .strategy import Context
 
 T = TypeVar("T")
-
-
-def manager_of(request: Request, options: WriteOptions) -> str:
-    """The manager a request acts as."""
-    return manager_name(options.field_manager, request.headers.get("user-agent", ""))
-
-
-def track_review(resource: Resource, review: Any, request: Request, options: WriteOptions, now: str) -> None:
-    """Write into an object that is never stored who owns its fields; what servers set is not the client's."""
-    meta = review.metadata
-    meta.uid = meta.creation_timestamp = meta.self_link = None
-    meta.deletion_timestamp = meta.deletion_grace_period_seconds = None
-    meta.managed_fields = record_update(
-        review, None, manager=manager_of(request, options), api_version=resource.api_version, now=now
-    )
 
 
 async def converting(store: ResourceStore, work: Callable[[], T], *, large: bool = False) -> T:

@@ -16,7 +16,7 @@ from ..registry.resource_store import ResourceStore
 from .options import ListOptions
 
 if TYPE_CHECKING:
-    from .list import ListPage
+    from ..verbs.list import ListPage
 
 
 async def check_watch(store: ResourceStore) -> None:
