@@ -34,10 +34,10 @@ import yaml
 from pybernetes.api import scheme, zeros
 from pybernetes.api.errors import APIError
 from pybernetes.api.meta.validation import validate_common_create, validate_common_update
-from pybernetes.apiserver.authn.user import User
 from pybernetes.apiserver.bodies import decode_json
 from pybernetes.apiserver.registry.registry import strategy_for
 from pybernetes.apiserver.registry.strategy import Context
+from pybernetes.apiserver.user import User
 
 UID = "8e2f1b6a-5f0e-4a0b-9b1e-3c1d7a2b4c5d"
 NOW = "2024-01-02T03:04:05Z"

@@ -157,7 +157,7 @@ def growing() -> set[str]:
     for name, module in trees.items():
         # Counters of our own have a bound (below); those of the library have not.
         ours = {alias.asname or alias.name for node in module.body if isinstance(node, ast.ImportFrom)
-                and (node.module or "").endswith("counting") for alias in node.names}  # fmt: skip
+                and (node.module or "").endswith("counters") for alias in node.names}  # fmt: skip
         found[name] = containers(module, _MAKERS - ours)
     result = set()
     for name, module in trees.items():

@@ -10,10 +10,10 @@ from apiserver.client import Client
 
 from pybernetes.api.authorization.v1 import SubjectRulesReviewStatus
 from pybernetes.api.errors import BadRequest, Forbidden
-from pybernetes.apiserver.authn.user import User
 from pybernetes.apiserver.authz.authorizer import AlwaysDeny, Decision
 from pybernetes.apiserver.filters.impersonation import Impersonation, modes, wanted_user
 from pybernetes.apiserver.requestinfo import RequestInfo, request_info
+from pybernetes.apiserver.user import User
 from pybernetes.net.http import Request
 
 REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

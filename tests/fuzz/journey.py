@@ -24,6 +24,7 @@ from pybernetes.api.meta.validation import validate_common_create, validate_comm
 from pybernetes.api.resources import Resource
 from pybernetes.api.times import SystemClock
 from pybernetes.api.yaml import json_to_yaml, yaml_to_json
+from pybernetes.apiserver.admission.plugin import Chain
 from pybernetes.apiserver.bodies import decode_json
 from pybernetes.apiserver.printers.table import render
 from pybernetes.apiserver.registry.registry import Registry, strategy_for
@@ -154,7 +155,7 @@ def refused(error: APIError) -> None:
 @cache
 def _registry() -> Registry:
     """A server without any objects."""
-    return Registry(Cache(MemoryStore(), [each.storage_prefix for each in STORED]), SystemClock())
+    return Registry(Cache(MemoryStore(), [each.storage_prefix for each in STORED]), SystemClock(), Chain([]))
 
 
 @cache

@@ -22,7 +22,8 @@ from pybernetes.net.duplex import dial, request_head
 from pybernetes.net.http import Request, Response
 
 from .negotiation import output_format
-from .pipeline.respond import TRANSFORMS, ListMeta, answer, answer_list
+from .partial_metadata import ListMeta
+from .pipeline.respond import TRANSFORMS, answer, answer_list
 from .registry.registry import Registry
 
 PORTS = {"scheduler": 10259, "controller-manager": 10257}

@@ -9,6 +9,7 @@ from time import time
 from typing import TYPE_CHECKING
 
 from .metrics import COLLECTORS
+from .registry.server_context import server_name
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -38,8 +39,6 @@ class Reloads:
     def collect(self) -> Iterator[Metric]:
         """The families, for the library."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
-        from .bootstrap.identity import server_name
 
         server = _hash(server_name(socket.gethostname()).encode())
         labels = ("status", "apiserver_id_hash")

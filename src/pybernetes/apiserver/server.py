@@ -32,11 +32,11 @@ from pybernetes.store.cache import Cache, Sealed
 from pybernetes.trace.sampling import DEFAULT
 from pybernetes.trace.why import WHY
 
+from . import authentication as authn
 from . import log_level, runtime_config
 from .admission import configuration, plugins
 from .admission.plugin import Chain
 from .aggregation.start import Aggregation, remote_openapi
-from .authn import setup as authn
 from .authz.chain import AuthorizerChain
 from .authz.metrics import collect as collect_authorization
 from .bootstrap import bootstrap, keep
@@ -93,7 +93,7 @@ class APIServer:
         disabled = runtime_config.apply(options.runtime_config)
         prefixes = sorted({resource.storage_prefix for resource in scheme.resources() if resource.stored})
         self.cache = Cache(self.store, prefixes, essential_prefixes())
-        self.registry = Registry(self.cache, SystemClock(), event_ttl=int(options.event_ttl))
+        self.registry = Registry(self.cache, SystemClock(), Chain([]), event_ttl=int(options.event_ttl))
         if disabled:
             self.registry.disable(disabled)
         self.registry.initializes = INITIALIZERS_NAME in options.enable_admission_plugins

@@ -22,9 +22,9 @@ from pybernetes.api.errors import Forbidden
 from pybernetes.api.resources import RESOURCES
 from pybernetes.apiserver.admission.certificates import CertificateApproval, CertificateSigning
 from pybernetes.apiserver.admission.plugin import UPDATE, Attributes
-from pybernetes.apiserver.authn.user import User
 from pybernetes.apiserver.authz.authorizer import Decision
 from pybernetes.apiserver.requestinfo import RequestInfo
+from pybernetes.apiserver.user import User
 
 PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 REQUESTS = next(each for each in RESOURCES if each.plural == "certificatesigningrequests")

@@ -12,7 +12,7 @@ from pybernetes.api.errors import TooManyRequests
 from pybernetes.api.resources import RESOURCES
 from pybernetes.apiserver.admission.event_rate_limit import EventRateLimit, read_configuration
 from pybernetes.apiserver.admission.plugin import CREATE, Attributes
-from pybernetes.apiserver.authn.user import User
+from pybernetes.apiserver.user import User
 
 EVENTS = next(each for each in RESOURCES if each.fullname == "events")
 HEAD = {"apiVersion": "eventratelimit.admission.k8s.io/v1alpha1", "kind": "Configuration"}

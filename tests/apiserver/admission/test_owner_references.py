@@ -15,9 +15,9 @@ from pybernetes.apiserver.admission.owner_references_permission_enforcement impo
     OwnerReferencesPermissionEnforcement,
 )
 from pybernetes.apiserver.admission.plugin import CREATE, UPDATE, Attributes
-from pybernetes.apiserver.authn.user import User
 from pybernetes.apiserver.authz.authorizer import Decision
 from pybernetes.apiserver.requestinfo import RequestInfo
+from pybernetes.apiserver.user import User
 
 MAPS = next(each for each in RESOURCES if each.fullname == "configmaps")
 

@@ -19,8 +19,8 @@ from pybernetes.apiserver.audit.batching import Batching, BatchSettings
 from pybernetes.apiserver.audit.event import Event, encode, legacy_line, new_event
 from pybernetes.apiserver.audit.log_backend import LogBackend, RotatingFile
 from pybernetes.apiserver.audit.setup import _limited
-from pybernetes.apiserver.authn.user import User
 from pybernetes.apiserver.options import parse
+from pybernetes.apiserver.user import User
 from tools import api_server, wait_until
 
 DAY = 24 * 3600.0

@@ -12,9 +12,9 @@ import pytest
 from pybernetes.api.errors import NotFound
 from pybernetes.apiserver.audit.event import Event
 from pybernetes.apiserver.audit.policy import Policy, PolicyEvaluator
-from pybernetes.apiserver.authn.user import User
 from pybernetes.apiserver.filters.audit import Audit
 from pybernetes.apiserver.requestinfo import request_info
+from pybernetes.apiserver.user import User
 from pybernetes.net.http import Request, Response
 
 

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from pybernetes.apiserver.audit.policy import LEVELS, Policy, PolicyEvaluator, read
-from pybernetes.apiserver.authn.user import User
 from pybernetes.apiserver.requestinfo import request_info
+from pybernetes.apiserver.user import User
 
 ALICE = User("alice", groups=("dev", "system:authenticated"))
 

@@ -18,12 +18,13 @@ from apiserver.client import Client
 import tools
 from pybernetes import pki
 from pybernetes.api.field import aggregate
+from pybernetes.apiserver.authn.authenticator import BadCredential
 from pybernetes.apiserver.authn.oidc.authenticator import OIDC
 from pybernetes.apiserver.authn.oidc.claims import PublicClaims, check, issuer_of
 from pybernetes.apiserver.authn.oidc.configuration import AuthenticationConfiguration, JWTAuthenticator, read
 from pybernetes.apiserver.authn.oidc.mapping import Mapping
 from pybernetes.apiserver.authn.oidc.validation import validate
-from pybernetes.apiserver.authn.user import BadCredential, User
+from pybernetes.apiserver.user import User
 
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 

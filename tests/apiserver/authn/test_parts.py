@@ -21,11 +21,12 @@ from pybernetes import jws, pki
 from pybernetes.api.errors import Unauthorized
 from pybernetes.apiserver.authn import jwt
 from pybernetes.apiserver.authn.anonymous import Anonymous
+from pybernetes.apiserver.authn.authenticator import Authenticator, BadCredential, TokenUser, extra_key
 from pybernetes.apiserver.authn.tokens import Bearer, Tokens
 from pybernetes.apiserver.authn.union import Union
-from pybernetes.apiserver.authn.user import Authenticator, BadCredential, TokenUser, User, extra_key
 from pybernetes.apiserver.filters.authentication import Authentication
 from pybernetes.apiserver.selfsigned import self_signed
+from pybernetes.apiserver.user import User
 from pybernetes.net.chains import Trust
 from pybernetes.net.http import Request, Response
 

@@ -13,7 +13,6 @@ import msgspec
 import pytest
 
 from pybernetes.api.errors import Forbidden
-from pybernetes.apiserver.authn.user import User
 from pybernetes.apiserver.authz import metrics
 from pybernetes.apiserver.authz.abac import ABAC, read_policies
 from pybernetes.apiserver.authz.authorizer import AlwaysAllow, AlwaysDeny, Authorizer, Decision, Undecided
@@ -24,6 +23,7 @@ from pybernetes.apiserver.authz.webhook import Webhook
 from pybernetes.apiserver.filters.authorization import Authorization
 from pybernetes.apiserver.requestinfo import RequestInfo, request_info
 from pybernetes.apiserver.review_webhook import Outcome, WebhookFailed
+from pybernetes.apiserver.user import User
 from pybernetes.net.http import Request, Response
 
 ALICE = User("alice", "7", ("dev", "system:authenticated"), {"scope": ["x"]})

@@ -12,7 +12,6 @@ import pytest
 from apiserver.client import Client
 from backends import kubeconfig_of
 
-from pybernetes.apiserver.authn.user import User
 from pybernetes.apiserver.authz import configuration
 from pybernetes.apiserver.authz.authorizer import AlwaysAllow, AlwaysDeny, Decision
 from pybernetes.apiserver.authz.chain import AuthorizerChain
@@ -20,6 +19,7 @@ from pybernetes.apiserver.authz.union import decide
 from pybernetes.apiserver.authz.webhook import Webhook
 from pybernetes.apiserver.options import parse
 from pybernetes.apiserver.requestinfo import RequestInfo
+from pybernetes.apiserver.user import User
 from tools import api_server, wait_until
 
 ALWAYS = {"type": "AlwaysAllow", "name": "alwaysallow"}

@@ -13,9 +13,10 @@ import pytest
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject
 from pybernetes.api.times import SystemClock
-from pybernetes.apiserver.authn.user import User
+from pybernetes.apiserver.admission.plugin import Chain
 from pybernetes.apiserver.authz.resolver import resolver
 from pybernetes.apiserver.registry.registry import Registry
+from pybernetes.apiserver.user import User
 from pybernetes.store import open_store
 from pybernetes.store.cache import Cache
 
@@ -35,7 +36,7 @@ async def registry() -> AsyncIterator[Registry]:
     cache = Cache(store, [f"/registry/{plural}/" for plural in PLURALS.values()])
     await cache.start()
     try:
-        yield Registry(cache, SystemClock())
+        yield Registry(cache, SystemClock(), Chain([]))
     finally:
         await cache.close()
         await store.close()

@@ -8,7 +8,7 @@ from typing import Any
 from apiserver.client import Client
 
 from pybernetes.api.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
-from pybernetes.apiserver.bootstrap.policy import bootstrap_policy
+from pybernetes.apiserver.authz.bootstrap_policy import bootstrap_policy
 from tools import api_server
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

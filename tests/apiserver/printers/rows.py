@@ -8,7 +8,7 @@ from typing import Any
 from pybernetes.api import scheme
 from pybernetes.api.resources import Resource
 from pybernetes.api.times import FakeClock, parse_time
-from pybernetes.apiserver.pipeline.respond import ListMeta
+from pybernetes.apiserver.partial_metadata import ListMeta
 from pybernetes.apiserver.printers.table import render
 
 NOW = FakeClock(parse_time("2024-01-10T12:00:00Z"))

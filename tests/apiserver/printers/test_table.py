@@ -10,7 +10,7 @@ from apiserver.printers.rows import AGE, CREATED, NOW, encoded, resource, table
 from pybernetes.api import scheme
 from pybernetes.api.errors import BadRequest
 from pybernetes.api.resources import Resource
-from pybernetes.apiserver.pipeline.respond import ListMeta
+from pybernetes.apiserver.partial_metadata import ListMeta
 from pybernetes.apiserver.printers.table import render
 
 NAMESPACES = resource("namespaces")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pybernetes.api.times import SystemClock
+from pybernetes.apiserver.admission.plugin import Chain
 from pybernetes.apiserver.registry.lister import lister
 from pybernetes.apiserver.registry.registry import Registry
 from pybernetes.store import open_store
@@ -23,7 +24,7 @@ async def test_objects_are_decoded_once_and_every_change_is_followed() -> None:
     await store.start()
     cache = Cache(store, ["/registry/configmaps/"])
     await cache.start()
-    registry = Registry(cache, SystemClock())
+    registry = Registry(cache, SystemClock(), Chain([]))
     maps = lister(registry, "", "v1", "configmaps")
     seen: list[tuple[str | None, str | None]] = []
 

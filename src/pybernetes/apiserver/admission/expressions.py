@@ -19,12 +19,12 @@ from pybernetes.api.cel.libraries.authorizer import (
 from pybernetes.api.cel.values import CostLimitExceeded, EvaluationError
 from pybernetes.api.resources import Resource
 
-from ..authn.user import User
 from ..authz.authorizer import Decision
 from ..authz.union import decide
 from ..large_objects import beside_loop
 from ..registry.registry import Registry
 from ..requestinfo import RequestInfo
+from ..user import User
 from .plugin import Attributes
 from .requests import admission_request
 

@@ -35,8 +35,8 @@ from pybernetes.api.quota.lists import (
 )
 from pybernetes.store.watchers import Item
 
-from ..bootstrap.objects import own_context
 from ..registry.managed_fields import track
+from ..registry.server_context import own_context
 from .plugin import UPDATE, Attributes, forbidden
 from .quota_limits import LimitedResource
 

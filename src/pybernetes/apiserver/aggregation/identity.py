@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pybernetes.net.watched import Watched
 
-from ..authn.user import User
+from ..user import User
 from ..webhooks.bundles import client_tls
 
 AGGREGATOR = User("system:kube-aggregator", groups=("system:masters",))

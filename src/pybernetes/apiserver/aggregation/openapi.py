@@ -18,8 +18,8 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from ..authn.user import User
 from ..openapi.build import FRAGMENTS, Packed
+from ..user import User
 from ..webhooks.services import Unresolved
 from .openapi_conversion import definitions_of, paths_below, to_v3
 

@@ -20,9 +20,9 @@ from pybernetes.api.quote import quote
 from pybernetes.client.http import ConnectionFailed
 from pybernetes.net.http import Request, Response
 
-from ..authn.user import User
 from ..registry.lister import lister
 from ..registry.registry import Registry
+from ..user import User
 from ..webhooks.client import words
 from ..webhooks.services import Unresolved, candidates
 from . import availability, discovery

@@ -17,13 +17,13 @@ from pybernetes.api.times import rfc3339
 from pybernetes.store.base import StoreError
 from pybernetes.store.watchers import Change, Item
 
-from ..authn.user import User
 from ..metrics import COLLECTORS
 from ..pipeline.creation import create_object
 from ..pipeline.server_writes import change_object
 from ..registry.managed_fields import track
 from ..registry.registry import Registry
 from ..registry.strategy import Context
+from ..user import User
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ..authn.user import User
+from ..user import User
 from .flags import API_VERSION
 
 _AGENT = 1024  # characters of a User-Agent; upstream's

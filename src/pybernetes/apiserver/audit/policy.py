@@ -13,8 +13,8 @@ from pybernetes.api import configfile, names
 from pybernetes.api.field import FieldError, aggregate, invalid, not_supported, required
 from pybernetes.api.field import Path as FieldPath
 
-from ..authn.user import User
 from ..requestinfo import RequestInfo
+from ..user import User
 from . import metrics
 from .flags import API_VERSION
 

@@ -11,10 +11,10 @@ from pybernetes.api.times import rfc3339_micro
 from pybernetes.net.http import Request, Response
 from pybernetes.net.messages import as_utf8
 
-from ..authn.user import User
 from ..negotiation import JSON, YAML
 from ..pipeline.respond import YamlResponse
 from ..requestinfo import lasts
+from ..user import User
 from .event import Event, ObjectReference, agent, new_event, user_info
 from .objects import as_decoded, as_sent, kind_at
 from .policy import LEVELS, REQUEST, REQUEST_RESPONSE, Recorded

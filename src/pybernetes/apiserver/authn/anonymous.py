@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from pybernetes.net.http import Request
 
-from .user import ANONYMOUS, User
+from ..user import ANONYMOUS, User
 
 PUBLIC = ("/healthz", "/livez", "/readyz", "/version")
 """The paths that anonymous users may read if the authorizer allows everything to all authenticated users.

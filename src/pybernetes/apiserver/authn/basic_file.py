@@ -12,8 +12,9 @@ from pathlib import Path
 
 from pybernetes.net.http import Request
 
+from ..user import User, authenticated
+from .authenticator import BadCredential
 from .token_file import read_users
-from .user import BadCredential, User, authenticated
 
 
 class BasicFile:

@@ -12,8 +12,9 @@ from typing import Any
 from pybernetes.api.times import parse_time
 
 from ..registry.registry import Registry
+from ..user import User
+from .authenticator import TokenUser
 from .serviceaccount import Objects, Seen
-from .user import TokenUser, User
 
 log = logging.getLogger(__name__)
 

@@ -18,9 +18,10 @@ from pybernetes.api.times import rfc3339
 
 from ..registry.registry import Registry
 from ..registry.strategy import Context
+from ..user import User
 from . import jwt, metrics
+from .authenticator import BadCredential, TokenUser, meant_for
 from .serviceaccount import Keys, Objects, Seen, account_user, user_name
-from .user import BadCredential, TokenUser, User, meant_for
 
 log = logging.getLogger(__name__)
 

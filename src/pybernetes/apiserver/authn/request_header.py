@@ -16,7 +16,8 @@ from pybernetes.net.chains import Trust, presented
 from pybernetes.net.http import Connection, Request
 from pybernetes.net.messages import as_utf8
 
-from .user import BadCredential, User, extra_key
+from ..user import User
+from .authenticator import BadCredential, extra_key
 
 
 class Headers(msgspec.Struct, frozen=True):

@@ -20,8 +20,9 @@ from pybernetes.store.watchers import Item
 
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
+from ..user import CREDENTIAL_ID, User
 from . import jwt, metrics
-from .user import CREDENTIAL_ID, BadCredential, TokenUser, User, meant_for
+from .authenticator import BadCredential, TokenUser, meant_for
 
 if TYPE_CHECKING:
     from pybernetes.jws import SigningKey, VerificationKey

@@ -6,7 +6,7 @@ import csv
 import logging
 from pathlib import Path
 
-from .user import User, authenticated
+from ..user import User, authenticated
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,8 @@ import msgspec
 from pybernetes.net.http import Request
 from pybernetes.net.messages import as_utf8
 
-from .user import BadCredential, TokenAuthenticator, TokenUser, User, authenticated
+from ..user import User, authenticated
+from .authenticator import BadCredential, TokenAuthenticator, TokenUser
 
 REMEMBERED = 10.0  # seconds; upstream's TokenSuccessCacheTTL
 INVALID = "invalid bearer token"

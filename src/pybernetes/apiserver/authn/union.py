@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from pybernetes.api.errors import Unauthorized
 from pybernetes.net.http import Request
 
+from ..user import AUTHENTICATED, User, authenticated
 from .anonymous import Anonymous
-from .user import AUTHENTICATED, Authenticator, BadCredential, User, authenticated
+from .authenticator import Authenticator, BadCredential
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -14,7 +14,8 @@ from pybernetes.api.authentication.v1 import TokenReview, TokenReviewSpec, Token
 from pybernetes.api.meta.v1 import ObjectMeta
 
 from ..review_webhook import ReviewWebhook, WebhookFailed, status_of
-from .user import BadCredential, TokenUser, User
+from ..user import User
+from .authenticator import BadCredential, TokenUser
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,8 @@ import msgspec
 from pybernetes.net.chains import Trust, presented, verified_root
 from pybernetes.net.http import Connection, Request
 
-from .user import AUTHENTICATED, CREDENTIAL_ID, BadCredential, User
+from ..user import AUTHENTICATED, CREDENTIAL_ID, User
+from .authenticator import BadCredential
 
 _UID = "1.3.6.1.4.1.57683.2"  # Kubernetes' own name for a user's uid in a subject
 

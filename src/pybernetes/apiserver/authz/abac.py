@@ -18,8 +18,8 @@ import msgspec
 from pybernetes.api import configfile
 from pybernetes.api.authorization.v1 import NonResourceRule, ResourceRule, SubjectRulesReviewStatus
 
-from ..authn.user import AUTHENTICATED, User
 from ..requestinfo import RequestInfo
+from ..user import AUTHENTICATED, User
 from .authorizer import ALLOW, NO_OPINION, Answer
 
 log = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from typing import Protocol
 
 from pybernetes.api.authorization.v1 import NonResourceRule, ResourceRule, SubjectRulesReviewStatus
 
-from ..authn.user import User
 from ..requestinfo import RequestInfo
+from ..user import User
 
 
 class Decision(Enum):

@@ -17,9 +17,9 @@ from pybernetes.api.resource.v1 import AllocationResult, ResourceClaim, Resource
 from pybernetes.api.resource.validation.claimstatus import device_of
 
 from ..authn.serviceaccount import NODE_NAME, USER_PREFIX
-from ..authn.user import User
 from ..registry.strategy import Context
 from ..requestinfo import RequestInfo
+from ..user import User
 from . import union
 from .authorizer import ALLOW
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pybernetes.api.authorization.v1 import SubjectRulesReviewStatus
 
-from ..authn.user import User
 from ..requestinfo import RequestInfo
+from ..user import User
 from .authorizer import ALLOW, NO_OPINION, Answer
 
 PRIVILEGED = "system:masters"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pybernetes.api.authorization.v1 import NonResourceRule, ResourceRule, SubjectRulesReviewStatus
 
-from ..authn.user import User
 from ..requestinfo import RequestInfo
+from ..user import User
 from .authorizer import ALLOW, NO_OPINION, Answer
 from .messages import aggregate
 from .resolver import resolver

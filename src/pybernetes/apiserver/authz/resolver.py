@@ -16,8 +16,8 @@ from pybernetes.api.quote import quote
 from pybernetes.api.rbac.defaults import GROUP
 from pybernetes.api.rbac.v1 import ClusterRoleBinding, PolicyRule, RoleBinding, RoleRef, Subject
 
-from ..authn.user import User
 from ..registry.lister import lister
+from ..user import User
 
 if TYPE_CHECKING:
     from ..registry.registry import Registry

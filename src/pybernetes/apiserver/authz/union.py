@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from pybernetes.api.errors import Forbidden
 from pybernetes.net.messages import NOSNIFF
 
-from ..authn.user import User
 from ..requestinfo import RequestInfo
+from ..user import User
 from .authorizer import ALLOW, NO_OPINION, Answer, Authorizer, Decision, Undecided
 from .messages import aggregate
 from .metrics import ALLOWED, DENIED

@@ -17,9 +17,9 @@ from pybernetes.api.authorization.v1 import (
     SubjectRulesReviewStatus,
 )
 
-from ..authn.user import User
 from ..requestinfo import RequestInfo
 from ..review_webhook import ReviewWebhook, WebhookFailed, status_of
+from ..user import User
 from . import metrics
 from .authorizer import Answer, Decision, Undecided
 from .conditions import ConditionError, MatchConditions

@@ -20,7 +20,8 @@ from pybernetes.api.pem import blocks
 
 from ..pipeline.persist import write_object
 from ..registry.registry import Registry
-from .objects import create, own_context, update
+from ..registry.server_context import own_context
+from .objects import create, update
 
 NAMESPACE, NAME = "kube-system", "extension-apiserver-authentication"
 LISTS = tuple(

@@ -7,8 +7,6 @@ left behind is removed by any of the others when it has not been renewed for an 
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import itertools
 import logging
 import random
@@ -26,8 +24,9 @@ from pybernetes.store.base import StoreError
 
 from ..pipeline.persist import write_object
 from ..registry.registry import Registry
+from ..registry.server_context import MANAGER, own_context, server_name
 from ..verbs.delete import delete_object
-from .objects import MANAGER, create, own_context, update
+from .objects import create, update
 
 log = logging.getLogger(__name__)
 
@@ -40,13 +39,6 @@ _RENEW: Final = 10.0  # seconds, and up to 4 % more; upstream's
 _JITTER: Final = 0.04
 _DURATION: Final = 3600  # seconds; upstream's
 _COLLECT_EVERY: Final = 360  # renewals: every hour, as upstream
-
-
-def server_name(hostname: str) -> str:
-    """The name of the lease of the API server on this machine."""
-    parts = (hostname.encode(), MANAGER.encode())
-    digest = hashlib.sha256(b"".join(len(each).to_bytes(2, "big") + each for each in parts)).digest()
-    return f"apiserver-{base64.b32encode(digest[:16]).decode().rstrip('=').lower()}"
 
 
 class Identity:

@@ -17,7 +17,8 @@ from pybernetes.api.meta.v1 import ObjectMeta
 
 from ..pipeline.persist import write_object
 from ..registry.registry import Registry
-from .objects import create, own_context, update
+from ..registry.server_context import own_context
+from .objects import create, update
 
 NAMESPACE: Final = "kube-system"
 NAME: Final = "kube-apiserver-legacy-service-account-token-tracking"

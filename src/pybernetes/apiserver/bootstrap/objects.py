@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from pybernetes.api import scheme
 from pybernetes.api.errors import AlreadyExists
-from pybernetes.api.times import rfc3339
 
-from ..authn.user import User
 from ..pipeline.change import update_object
 from ..pipeline.creation import create_object
 from ..registry.managed_fields import track
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
+from ..registry.server_context import own_context
 from ..registry.strategy import Context
-
-SERVER: Final = User("system:apiserver", groups=("system:masters",))
-MANAGER: Final = "kube-apiserver"
-
-
-def own_context(registry: Registry, namespace: str = "", manager: str = MANAGER) -> Context:
-    """A request of the server to itself."""
-    return Context(registry, SERVER, rfc3339(registry.clock.now()), namespace, field_manager=manager, warnings=[])
 
 
 async def ensure(registry: Registry, group: str, version: str, plural: str, obj: Any) -> None:

@@ -19,7 +19,7 @@ from pybernetes.api.rbac.defaults import GROUP
 from pybernetes.api.rbac.v1 import ClusterRole, Role
 from pybernetes.api.times import rfc3339
 
-from ..authn.user import User
+from ..authz.bootstrap_policy import AUTOUPDATE, RBACObject, bootstrap_policy, metrics_reader, span_writers
 from ..authz.coverage import missing
 from ..pipeline.change import update_object
 from ..pipeline.creation import create_object
@@ -28,7 +28,7 @@ from ..registry.managed_fields import track
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore, Transform
 from ..registry.strategy import Context
-from .policy import AUTOUPDATE, RBACObject, bootstrap_policy, metrics_reader, span_writers
+from ..user import User
 
 log = logging.getLogger(__name__)
 _USER = User("system:apiserver", groups=("system:masters",))

@@ -34,9 +34,10 @@ from pybernetes.store.base import Entry, KeyExists, RevisionMismatch
 from ..pipeline.persist import write_object
 from ..registry.allocators.repair import ServiceRepair
 from ..registry.registry import Registry
+from ..registry.server_context import own_context
 from ..registry.strategy import Context
 from ..strategies.core.service import ServiceStrategy
-from .objects import apply_status, create, own_context, update
+from .objects import apply_status, create, update
 
 NAME: Final = "kubernetes"
 NAMESPACE: Final = "default"

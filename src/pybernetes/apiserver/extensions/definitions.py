@@ -17,6 +17,8 @@ from typing import Final
 
 import msgspec
 
+from pybernetes.api.apiextensions import conditions
+from pybernetes.api.apiextensions.conditions import CLEANUP, ESTABLISHED, NAMES_ACCEPTED, TERMINATING
 from pybernetes.api.apiextensions.v1 import CustomResourceDefinition, CustomResourceDefinitionSpec
 from pybernetes.api.errors import APIError, NotFound
 from pybernetes.api.meta.v1 import DeleteOptions, ObjectMeta
@@ -25,14 +27,12 @@ from pybernetes.store.base import StoreError
 from pybernetes.store.watchers import Change, Item
 
 from ..admission.plugin import Chain
-from ..authn.user import User
 from ..pipeline.server_writes import change_object
 from ..registry.registry import Registry
 from ..registry.strategy import Context
+from ..user import User
 from ..verbs.delete import delete_object
 from ..webhooks.client import WebhookClient
-from . import conditions
-from .conditions import CLEANUP, ESTABLISHED, NAMES_ACCEPTED, TERMINATING
 from .conversion import Converter
 from .deprecation import warning_of
 from .outline import Outline, outline

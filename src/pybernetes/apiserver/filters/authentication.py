@@ -13,8 +13,8 @@ from pybernetes.api.errors import Unauthorized
 from pybernetes.net.http import Answer, Handler, Request, Response
 
 from ..authn.union import Union
-from ..authn.user import ANONYMOUS, User
 from ..flowcontrol.turns import Turns
+from ..user import ANONYMOUS, User
 
 STANDARD_PREFIX = "x-remote-"
 """The prefix of headers by which proxies name their user; they never reach a handler."""

@@ -22,11 +22,12 @@ from pybernetes.api.quote import quote
 from pybernetes.net.http import Answer, Handler, Request, Response
 from pybernetes.net.messages import NOSNIFF, as_utf8
 
+from ..authn.authenticator import extra_key
 from ..authn.serviceaccount import NODE_NAME, USER_PREFIX
-from ..authn.user import AUTHENTICATED, UNAUTHENTICATED, User, extra_key
 from ..authz.authorizer import Authorizer, Authorizers
 from ..authz.union import forbidden, require
 from ..requestinfo import RequestInfo
+from ..user import AUTHENTICATED, UNAUTHENTICATED, User
 
 _EXTRA = "impersonate-extra-"
 _AUTHENTICATION = "authentication.k8s.io"

@@ -17,9 +17,9 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.net.http import Request
 from pybernetes.store.base import StoreError
 
-from ..authn.user import User
 from ..registry.lister import lister
 from ..requestinfo import RequestInfo
+from ..user import User
 from .borrowing import allocate, bounds, smoothed
 from .ensure import GROUP, ensure_objects, ensure_statuses
 from .levels import PATIENCE, Level

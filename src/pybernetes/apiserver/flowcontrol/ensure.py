@@ -16,13 +16,14 @@ from pybernetes.api.flowcontrol import mandatory
 from pybernetes.api.flowcontrol.v1 import FlowSchemaCondition, FlowSchemaStatus
 from pybernetes.api.quote import quote
 
-from ..bootstrap.objects import apply_status, own_context, update
+from ..bootstrap.objects import apply_status, update
 from ..pipeline.creation import create_object
 from ..pipeline.persist import write_object
 from ..registry.lister import lister
 from ..registry.managed_fields import track
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
+from ..registry.server_context import own_context
 from .defaults import AUTOUPDATE, flow_schemas, priority_levels
 
 GROUP = "flowcontrol.apiserver.k8s.io"

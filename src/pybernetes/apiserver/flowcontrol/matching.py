@@ -6,8 +6,8 @@ from typing import Any
 
 from pybernetes.api.flowcontrol.v1 import FlowSchema, NonResourcePolicyRule, ResourcePolicyRule, Subject
 
-from ..authn.user import User
 from ..requestinfo import RequestInfo
+from ..user import User
 
 _ACCOUNT = "system:serviceaccount:"
 

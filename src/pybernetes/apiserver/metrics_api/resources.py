@@ -23,8 +23,9 @@ from pybernetes.net.duplex import request_head
 from pybernetes.net.http import Request, Response
 
 from ..negotiation import output_format
+from ..partial_metadata import ListMeta
 from ..pipeline.options import list_options
-from ..pipeline.respond import TRANSFORMS, ListMeta, answer, answer_list
+from ..pipeline.respond import TRANSFORMS, answer, answer_list
 from ..registry.lister import lister
 from ..registry.registry import Registry
 from .usage import node_metrics, pod_metrics

@@ -14,24 +14,12 @@ from pybernetes.net.messages import NOSNIFF
 
 from ..large_objects import beside_loop, collecting_later
 from ..negotiation import JSON, YAML, Format, output_format, wants_pretty
+from ..partial_metadata import ListMeta, partial_metadata
 
 TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 """The kinds that objects and lists can be converted to; whether one fits is checked with the response."""
 
 
-class ListMeta(msgspec.Struct, omit_defaults=True, rename="camel", gc=False):
-    """The metadata of a list."""
-
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
-    remaining_item_count: int | None = None
-
-
-class _OnlyMetadata(msgspec.Struct, gc=False):
-    metadata: msgspec.Raw
-
-
-_metadata = msgspec.json.Decoder(_OnlyMetadata).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -113,14 +101,6 @@ def join_items(resource: Resource, raws: Sequence[bytes]) -> bytes:
         return b",".join(raws)
     cut = len(b'{"kind":"%b","apiVersion":"%b",' % (resource.kind.encode(), resource.api_version.encode()))
     return b"{" + b",{".join([raw[cut:] for raw in raws])
-
-
-def partial_metadata(raw: bytes, version: str) -> bytes:
-    """An object reduced to its metadata."""
-    return b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b","metadata":%b}' % (
-        version.encode(),
-        _metadata(raw).metadata,
-    )
 
 
 def table(

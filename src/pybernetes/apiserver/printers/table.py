@@ -17,7 +17,7 @@ from pybernetes.api.errors import BadRequest
 from pybernetes.api.resources import Resource
 from pybernetes.api.times import Clock, SystemClock
 
-from ..pipeline.respond import partial_metadata
+from ..partial_metadata import partial_metadata
 from . import duration
 from .default import DEFAULT
 from .lookup import Found, find, find_subresource
@@ -25,7 +25,7 @@ from .lookup import Found, find, find_subresource
 if TYPE_CHECKING:
     from pybernetes.api.meta.v1 import ObjectMeta
 
-    from ..pipeline.respond import ListMeta
+    from ..partial_metadata import ListMeta
 
 log = logging.getLogger(__name__)
 

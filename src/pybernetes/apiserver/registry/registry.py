@@ -13,15 +13,15 @@ from pybernetes.api.resources import Resource
 from pybernetes.api.times import Clock
 from pybernetes.store.cache import Cache
 
-from ..admission.plugin import Chain
-from ..authz.authorizer import Authorizer
 from .resource_store import ResourceStore
 from .strategy import Strategy
 
 if TYPE_CHECKING:
+    from ..admission.plugin import Chain
     from ..aggregation.openapi import RemoteOpenAPI
     from ..aggregation.service import RemoteService
     from ..authn.tokens import Tokens
+    from ..authz.authorizer import Authorizer
     from ..authz.resolver import RuleResolver
     from ..connect.kubelets import Kubelets
     from ..subresources.token import TokenPolicy
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 class Registry:
     """The resources of this server."""
 
-    def __init__(self, cache: Cache, clock: Clock, *, event_ttl: int = 3600) -> None:
+    def __init__(self, cache: Cache, clock: Clock, admission: Chain, *, event_ttl: int = 3600) -> None:
         self.cache = cache
         self.clock = clock
-        self.admission = Chain([])
+        self.admission = admission
         self.tokens: Tokens | None = None
         self.token_policy: TokenPolicy | None = None
         self.authentication_info: Callable[[], dict[str, str]] | None = None

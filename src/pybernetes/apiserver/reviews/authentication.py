@@ -15,11 +15,12 @@ from pybernetes.api.resources import Resource
 from pybernetes.api.times import rfc3339
 from pybernetes.net.http import Request, Response
 
+from ..authn.authenticator import BadCredential
 from ..authn.tokens import INVALID, first_word
-from ..authn.user import BadCredential, User
 from ..pipeline.options import write_options
 from ..registry.registry import Registry
 from ..subresources.body import admit_body, answer_object, decode_body
+from ..user import User
 from .managed_fields import track_review
 
 API_VERSION = "authentication.k8s.io/v1"

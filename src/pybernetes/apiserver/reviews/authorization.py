@@ -20,7 +20,6 @@ from pybernetes.api.resources import Resource
 from pybernetes.api.times import rfc3339
 from pybernetes.net.http import Request, Response
 
-from ..authn.user import User
 from ..authz.authorizer import Decision
 from ..authz.messages import aggregate
 from ..authz.selectors import selectors_in, selectors_of
@@ -29,6 +28,7 @@ from ..pipeline.options import write_options
 from ..registry.registry import Registry
 from ..requestinfo import RequestInfo
 from ..subresources.body import admit_body, answer_object, decode_body
+from ..user import User
 from .managed_fields import track_review
 
 API_VERSION = "authorization.k8s.io/v1"

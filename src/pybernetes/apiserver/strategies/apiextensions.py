@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from pybernetes.api.apiextensions.conditions import CLEANUP, TERMINATING, put
 from pybernetes.api.apiextensions.formats import recognized
 from pybernetes.api.apiextensions.schemas import all_subschemas
 from pybernetes.api.apiextensions.v1 import (
@@ -17,7 +18,6 @@ from pybernetes.api.apiextensions.v1 import (
 )
 from pybernetes.api.equality import semantically_equal
 from pybernetes.api.quote import quote
-from pybernetes.apiserver.extensions.conditions import CLEANUP, TERMINATING, put
 from pybernetes.apiserver.registry.strategy import Context, Strategy
 
 

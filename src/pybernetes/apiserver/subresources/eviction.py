@@ -22,12 +22,12 @@ from pybernetes.api.policy.v1 import Eviction
 from pybernetes.net.http import Request, Response
 from pybernetes.store.watchers import Item
 
-from ..bootstrap.objects import MANAGER
 from ..pipeline.context import context_for
 from ..pipeline.options import check_delete_options, write_options
 from ..registry.managed_fields import track
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore
+from ..registry.server_context import MANAGER
 from ..registry.strategy import Context
 from ..verbs.delete import check_preconditions, delete_object
 from .body import admit_body, check_namespace, check_place, decode_body, success

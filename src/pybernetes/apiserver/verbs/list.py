@@ -22,10 +22,11 @@ from pybernetes.store.watchers import Item
 
 from ..large_objects import beside_loop, collecting_later
 from ..negotiation import output_format
+from ..partial_metadata import ListMeta
 from ..pipeline import unreadable
 from ..pipeline.freshness import wait_until_fresh
 from ..pipeline.options import ListOptions, decode_continue, encode_continue, list_options
-from ..pipeline.respond import TRANSFORMS, ListMeta, answer_list
+from ..pipeline.respond import TRANSFORMS, answer_list
 from ..registry.resource_store import ResourceStore
 
 LARGE_LIST = 1 << 20  # bytes of a list that is not answered as it is kept: longer ones are made beside the event loop

@@ -9,7 +9,7 @@ from typing import Any
 
 from pybernetes.api import scheme
 from pybernetes.api.times import FakeClock, rfc3339
-from pybernetes.apiserver.authn.user import User
+from pybernetes.apiserver.admission.plugin import Chain
 from pybernetes.apiserver.bodies import decode_json
 from pybernetes.apiserver.bootstrap.service import ensure_default_service_cidr
 from pybernetes.apiserver.pipeline.change import update_object
@@ -17,6 +17,7 @@ from pybernetes.apiserver.pipeline.creation import create_object
 from pybernetes.apiserver.pipeline.persist import remove, write_object
 from pybernetes.apiserver.registry.registry import Registry
 from pybernetes.apiserver.registry.strategy import Context
+from pybernetes.apiserver.user import User
 from pybernetes.store.base import Store
 from pybernetes.store.cache import Cache
 from pybernetes.store.memory import MemoryStore
@@ -84,7 +85,7 @@ async def server(
         await store.start()
     cache = Cache(store, [each.storage_prefix for each in scheme.resources() if each.stored])
     await cache.start()
-    registry = Registry(cache, FakeClock())
+    registry = Registry(cache, FakeClock(), Chain([]))
     registry.service_cidrs = cidrs
     registry.node_ports = ports
     await ensure_default_service_cidr(registry)

@@ -17,8 +17,9 @@ from pybernetes.component.tasks import Tasks
 from pybernetes.net.watched import Watched
 
 from ...reloads import Reloads
+from ...user import User
 from .. import jwt
-from ..user import BadCredential, User
+from ..authenticator import BadCredential
 from .claims import Source, issuer_of
 from .configuration import ALGORITHMS, AuthenticationConfiguration, JWTAuthenticator, read
 from .mapping import Mapping

@@ -9,7 +9,7 @@ from pybernetes.api.cel.environment import Environment
 from pybernetes.api.cel.escaping import unescape
 from pybernetes.api.cel.types import DYN, STRING, list_of, map_of, object_type
 
-from ..user import User
+from ...user import User
 
 
 @cache

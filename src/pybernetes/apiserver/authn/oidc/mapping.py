@@ -8,7 +8,8 @@ from typing import Any
 from pybernetes.api.cel.environment import Program
 from pybernetes.api.cel.values import CostLimitExceeded, EvaluationError
 
-from ..user import CREDENTIAL_ID, BadCredential, User
+from ...user import CREDENTIAL_ID, User
+from ..authenticator import BadCredential
 from .configuration import JWTAuthenticator
 from .expressions import claims_environment, claims_value, user_environment, user_value
 

@@ -23,7 +23,7 @@ from pybernetes.api.quote import quote
 from pybernetes.client.http import HTTPClient
 
 from .. import jwt
-from ..user import BadCredential
+from ..authenticator import BadCredential
 from .claims import check, public_claims
 
 if TYPE_CHECKING:

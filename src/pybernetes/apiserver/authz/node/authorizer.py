@@ -14,10 +14,10 @@ from pybernetes.api.fields import EQUALS
 from pybernetes.api.quote import quote
 from pybernetes.api.rbac.v1 import ClusterRole
 
-from ...authn.user import User
-from ...bootstrap.policy import bootstrap_policy
 from ...requestinfo import RequestInfo
+from ...user import User
 from ..authorizer import ALLOW, NO_OPINION, Answer
+from ..bootstrap_policy import bootstrap_policy
 from ..resolver import Grants
 from ..selectors import selectors_of
 from .graph import Graph

@@ -12,18 +12,18 @@ import msgspec
 
 from pybernetes.net.chains import Trust
 
-from ..paths import Paths
-from ..registry.registry import Registry
-from .anonymous import PUBLIC, Anonymous
-from .serviceaccount import BoundTokens, Issuer, Keys
-from .tokens import Bearer, ForThisServer, Tokens
-from .union import Union
-from .user import Authenticator, TokenAuthenticator
-from .x509 import ClientCertificate
+from .authn.anonymous import PUBLIC, Anonymous
+from .authn.authenticator import Authenticator, TokenAuthenticator
+from .authn.serviceaccount import BoundTokens, Issuer, Keys
+from .authn.tokens import Bearer, ForThisServer, Tokens
+from .authn.union import Union
+from .authn.x509 import ClientCertificate
+from .registry.registry import Registry
 
 if TYPE_CHECKING:
-    from .oidc.authenticator import OIDC
-    from .request_header import RequestHeader
+    from .authn.oidc.authenticator import OIDC
+    from .authn.request_header import RequestHeader
+    from .paths import Paths
 
 _KEY = re.compile(rb"-----BEGIN ([A-Z0-9 ]*(?:PRIVATE|PUBLIC) KEY|CERTIFICATE)-----\s.+?-----END \1-----", re.DOTALL)
 
@@ -54,7 +54,7 @@ def authenticators(registry: Registry, options: argparse.Namespace, trusted: Aut
     if trusted.client is not None:
         found.append(ClientCertificate(trusted.client, shared=trusted.proxy is not None))
     if options.basic_auth_file:
-        from .basic_file import BasicFile
+        from .authn.basic_file import BasicFile
 
         found.append(BasicFile(options.basic_auth_file))
     registry.authentication_info = lambda: _told(options, trusted)
@@ -65,7 +65,7 @@ def authenticators(registry: Registry, options: argparse.Namespace, trusted: Aut
 
 def _told(options: argparse.Namespace, trusted: Authorities) -> dict[str, str]:
     """The contents of the ConfigMap extension-apiserver-authentication."""
-    from ..bootstrap.authentication import CLIENT_CA, LISTS, PROXY_CA
+    from .bootstrap.authentication import CLIENT_CA, LISTS, PROXY_CA
 
     for each in trusted.all:
         each.refresh()
@@ -78,7 +78,7 @@ def _told(options: argparse.Namespace, trusted: Authorities) -> dict[str, str]:
 
 
 def _proxies(options: argparse.Namespace, trust: Trust) -> RequestHeader:
-    from .request_header import Headers, RequestHeader
+    from .authn.request_header import Headers, RequestHeader
 
     headers = Headers(
         *(
@@ -96,7 +96,7 @@ def _proxies(options: argparse.Namespace, trust: Trust) -> RequestHeader:
 
 def _anonymous(options: argparse.Namespace) -> Anonymous | None:
     if options.authentication_config:
-        from .oidc.configuration import read
+        from .authn.oidc.configuration import read
 
         anonymous = read(options.authentication_config).anonymous
         if anonymous is not None:
@@ -118,24 +118,24 @@ def tokens(registry: Registry, options: argparse.Namespace) -> Tokens:
     kinds: list[TokenAuthenticator] = []
     audiences = tuple(options.api_audiences)
     if options.token_auth_file:
-        from .token_file import TokenFile
+        from .authn.token_file import TokenFile
 
         kinds.append(ForThisServer(TokenFile(options.token_auth_file), audiences))
     keys = service_account_keys(options)
     if keys is not None:
-        from .legacy_token import LegacyTokens
+        from .authn.legacy_token import LegacyTokens
 
         kinds.append(LegacyTokens(registry, keys, audiences, lookup=options.service_account_lookup))
         kinds.append(BoundTokens(registry, options.service_account_issuer, keys, audiences))
     if options.enable_bootstrap_token_auth:
-        from .bootstrap_token import BootstrapTokens
+        from .authn.bootstrap_token import BootstrapTokens
 
         kinds.append(BootstrapTokens(registry, audiences))
     found = Tokens(kinds, audiences)
     if options.oidc_issuer_url or options.authentication_config:
         found.kinds.append(ForThisServer(_oidc(options, found.forget), audiences))
     if options.authentication_token_webhook_config_file:
-        from .webhook import TokenWebhook
+        from .authn.webhook import TokenWebhook
 
         found.kinds.append(
             TokenWebhook(
@@ -150,8 +150,8 @@ def tokens(registry: Registry, options: argparse.Namespace) -> Tokens:
 
 def _oidc(options: argparse.Namespace, changed: Callable[[], None]) -> OIDC:
     """The issuers that the flags or the configuration name; our own is none of them. Raises ValueError or OSError."""
-    from .oidc.authenticator import OIDC
-    from .oidc.configuration import ALGORITHMS, from_flags, read
+    from .authn.oidc.authenticator import OIDC
+    from .authn.oidc.configuration import ALGORITHMS, from_flags, read
 
     file = options.authentication_config
     return OIDC(
@@ -167,7 +167,7 @@ def issue_tokens(registry: Registry, options: argparse.Namespace) -> None:
     """Let `serviceaccounts/token` make tokens, if there is a key to sign with."""
     if options.service_account_signing_key_file is None:
         return
-    from ..subresources.token import TokenPolicy
+    from .subresources.token import TokenPolicy
 
     pem = _pem(options.service_account_signing_key_file)
     registry.token_policy = TokenPolicy(
@@ -188,7 +188,7 @@ def service_account_keys(options: argparse.Namespace) -> Keys | None:
 
 def publish_keys(paths: Paths, options: argparse.Namespace, address: Callable[[], str]) -> None:
     """Serve what others need to verify our tokens; `address` is this server's, known when it listens."""
-    from .openid import KEYS, Discovery, discoverable
+    from .authn.openid import KEYS, Discovery, discoverable
 
     keys, issuer = service_account_keys(options), options.service_account_issuer[0]
     if keys is None or not discoverable(issuer):

@@ -1,4 +1,4 @@
-"""The user of a request, and the interfaces of authenticators.
+"""The interfaces of authenticators, which find out which user a request comes from.
 
 An authenticator has three answers: a user; None, when there is no credential of its kind; and `BadCredential`, when
 there is one that is not good. The last is not the same as none: who presents a bad credential is not anonymous.
@@ -20,22 +20,7 @@ import msgspec
 from pybernetes.api.quote import quote
 from pybernetes.net.http import Request
 
-
-class User(msgspec.Struct, frozen=True, gc=False):
-    """Somebody: a person, a component or a service account."""
-
-    name: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: dict[str, list[str]] = {}
-
-
-AUTHENTICATED = "system:authenticated"
-UNAUTHENTICATED = "system:unauthenticated"
-ANONYMOUS = User("system:anonymous", groups=(UNAUTHENTICATED,))
-
-CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
-"""The key of a user's `extra` that says which credential of theirs it was: a certificate's hash, a token's id."""
+from ..user import User
 
 
 class BadCredential(Exception):
@@ -102,10 +87,3 @@ _BAD_ESCAPE = re.compile("%(?![0-9a-fA-F]{2})")
 def extra_key(text: str) -> str:
     """The key of an extra value in the name of a header, in which % escapes what headers cannot hold."""
     return text if _BAD_ESCAPE.search(text) else unquote(text)
-
-
-def authenticated(user: User) -> User:
-    """The user with the group system:authenticated, unless it is the anonymous user."""
-    if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups or user.name == ANONYMOUS.name:
-        return user
-    return msgspec.structs.replace(user, groups=(*user.groups, AUTHENTICATED))
