@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from csi.controllers import NAME, SELECTED, ZONE, Disk
+from csi.controllers import NAME, SELECTED, ZONE, Disk, becomes
 from waiting import wait_for
 
 from pybernetes.api.core.v1 import Node, PersistentVolume, PersistentVolumeClaim, Secret
@@ -237,6 +237,44 @@ async def _healthz(port: int) -> tuple[int, str]:
     head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
     writer.close()
     return int(head.split()[1]), body
+
+
+class Copying(Disk):
+    clones = True
+
+
+async def test_a_copy_is_made_on_the_node_that_has_its_source(start: Any) -> None:
+    async with start(Copying(), node="node-a") as cluster:
+        names = ("node-a", "node-b")
+        for name, zone in zip(names, ("east", "west"), strict=True):
+            await cluster.client.create(Node(metadata=ObjectMeta(name=name, labels={ZONE: zone})))
+            driver = {"name": NAME, "nodeID": name, "topologyKeys": [ZONE]}
+            made = {"metadata": {"name": name}, "spec": {"drivers": [driver]}}
+            await cluster.client.create(msgspec.convert(made, CSINode))
+        await cluster.make_class(volumeBindingMode="WaitForFirstConsumer")
+        source = await cluster.claim("source", node="node-b")
+        expressions = [{"key": ZONE, "operator": "In", "values": ["west"]}]
+        spec = {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "csi": {"driver": NAME, "volumeHandle": "there"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}},
+        }
+        there = {"metadata": {"name": f"pvc-{source.metadata.uid}"}, "spec": spec}
+        await cluster.bind(source, await cluster.client.create(msgspec.convert(there, PersistentVolume)))
+        reference = {"kind": "PersistentVolumeClaim", "name": "source"}
+        await cluster.claim("copy", node="node-a", dataSource=reference)
+
+        async def selected() -> object:
+            found = await cluster.client.get(PersistentVolumeClaim, "copy", cluster.space)
+            return (found.metadata.annotations or {}).get(SELECTED)
+
+        await becomes("node-b", selected)
+        assert await cluster.events("Provisioning") == ["The data source is on node node-b: the volume is made there"]
+        assert cluster.driver.calls == []
+        for name in names:
+            await cluster.client.delete(Node, name)
+            await cluster.client.delete(CSINode, name)
 
 
 async def test_one_of_several_processes_of_a_driver_serves_its_own_node_only(start: Any) -> None:

@@ -177,7 +177,10 @@ def test_snapshots_are_made_restored_and_removed_and_volumes_cloned(space: Names
         lambda: "volumesnapshots" in node.kubectl("api-resources", check=False), "snapshots are served", every=0.3
     )
     of = {"persistentVolumeClaimName": "data"}
+    other = {"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass", "metadata": {"name": "other"}}
+    node.apply({**other, "driver": "other.example.com", "deletionPolicy": "Delete"})
     space.apply(snapshot("now", of), snapshot("never", {"persistentVolumeClaimName": "nothing"}))
+    space.apply(snapshot("wrong", of, volumeSnapshotClassName="other"))
     ready = ("get", "vs", "now", "-o", "jsonpath={.status.readyToUse}")
     wait_until(lambda: space.kubectl(*ready) == "true", "the snapshot is ready", every=0.2)
     space.apply(user("two", "echo second > /v/file"))
@@ -193,11 +196,16 @@ def test_snapshots_are_made_restored_and_removed_and_volumes_cloned(space: Names
     assert space.logs("four") == "second\n"
     error = space.kubectl("get", "vs", "never", "-o", "jsonpath={.status.error.message}")
     assert error == f"snapshot source: PersistentVolumeClaim {space.name}/nothing not found"
+    error = space.kubectl("get", "vs", "wrong", "-o", "jsonpath={.status.error.message}")
+    name = claims(space)["data"]["spec"]["volumeName"]
+    assert error == (
+        f"VolumeSnapshotClass other is of driver other.example.com, the volume {name} is of local.csi.pybernetes.io"
+    )
     both = snapshot("both", {**of, "volumeSnapshotContentName": "x"})
     refused = space.kubectl("create", "-f", "-", stdin=json.dumps(both), check=False)
     assert "exactly one of persistentVolumeClaimName and volumeSnapshotContentName must be set" in refused
     content = space.kubectl("get", "vs", "now", "-o", "jsonpath={.status.boundVolumeSnapshotContentName}")
-    space.kubectl("delete", "vs", "now", "never", "--timeout=60s")
+    space.kubectl("delete", "vs", "now", "never", "wrong", "--timeout=60s")
     assert content not in node.kubectl("get", "vsc", "-o", "name")
     assert node.inside("ls", VOLUMES.replace("volumes", "snapshots")) == ""
 

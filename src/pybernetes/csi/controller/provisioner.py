@@ -31,7 +31,7 @@ from pybernetes.csi import v1
 from ..errors import CSIError
 from . import requests, topology
 from .loop import Context, Loop
-from .sources import ContentSources, ForPopulator, SourceError
+from .sources import Content, ContentSources, ForPopulator, SourceError
 
 STORAGE_PROVISIONER: Final = (
     "volume.kubernetes.io/storage-provisioner",
@@ -129,7 +129,7 @@ class Provisioner:
             multi = v1.ControllerRPC.SINGLE_NODE_MULTI_WRITER in self._controller
             request = requests.request_for(claim, found, single_node_multi_writer=multi)
             where = self._where(found, selected)
-            source = await self._sources.of(claim, self._controller)
+            content = await self._sources.of(claim, self._controller)
         except (ValueError, SourceError) as error:
             self._failed(claim, found, str(error))
             return getattr(error, "retry_after", None)
@@ -140,6 +140,12 @@ class Provisioner:
         except _NotYet as error:
             log.info("%s: %s", key, error)
             return NOT_YET
+        if content is not None and (elsewhere := self._elsewhere(content)):
+            message = f"The data source is on node {elsewhere}: the volume is made there"
+            self._recorder.event(claim, NORMAL, "Provisioning", message)
+            await self._select(claim, elsewhere)  # the scheduler brings the pod there
+            return None
+        source = content.source if content is not None else None
         message = f'External provisioner is provisioning volume for claim "{key}"'
         self._recorder.event(claim, NORMAL, "Provisioning", message)
         try:
@@ -183,13 +189,27 @@ class Provisioner:
         chosen = min(candidates, key=lambda name: sha256(f"{uid_of(claim)}/{name}".encode()).digest(), default="")
         if chosen != self._context.node:
             return NOT_YET  # it may go before it has chosen
+        await self._select(claim, chosen)
+        return None
+
+    async def _select(self, claim: PersistentVolumeClaim, node: str) -> None:
         metadata, key = claim.metadata, key_of(claim)
         change = {
-            "annotations": {SELECTED_NODE: chosen},
+            "annotations": {SELECTED_NODE: node},
             "resourceVersion": metadata.resource_version if metadata else "",
         }
         await self._context.client.patch(PersistentVolumeClaim, key.name, {"metadata": change}, key.namespace)
-        return None
+
+    def _elsewhere(self, content: Content) -> str:
+        """The node that alone has the content, if that is another one than this process's."""
+        if not self._context.node:
+            return ""
+        nodes = {key_of(each).name: each for each in self.nodes.items()}
+        spec = content.volume.spec if content.volume else None
+        found = content.node
+        if spec is not None and not _is_on(spec, nodes.get(self._context.node)):
+            found = next((name for name, each in nodes.items() if _is_on(spec, each)), "")
+        return found if found in nodes and found != self._context.node else ""
 
     async def _take(
         self,
@@ -277,15 +297,8 @@ class Provisioner:
         return not self._context.node or self._is_here(spec)
 
     def _is_here(self, spec: PersistentVolumeSpec) -> bool:
-        """Whether a volume is on this node alone; its affinity names the node's label."""
-        node = self.nodes.named(self._context.node)
-        labels = (node.metadata.labels if node and node.metadata else None) or {}
-        required = spec.node_affinity.required if spec.node_affinity else None
-        terms = (required.node_selector_terms if required else None) or ()
-        return any(
-            all(labels.get(each.key or "") in (each.values or ()) for each in term.match_expressions or ())
-            for term in terms
-        )
+        """Whether a volume is on this node alone."""
+        return _is_on(spec, self.nodes.named(self._context.node))
 
     def _to_delete(self, volume: PersistentVolume) -> bool:
         spec, status = volume.spec or PersistentVolumeSpec(), volume.status
@@ -343,6 +356,14 @@ class Provisioner:
         if len(left) != len(live.metadata.finalizers or ()):
             patch = {"metadata": {"finalizers": left or None, "resourceVersion": live.metadata.resource_version}}
             await self._context.client.patch(PersistentVolume, name, patch)
+
+
+def _is_on(spec: PersistentVolumeSpec, node: Node | None) -> bool:
+    """Whether a volume is on a node; its affinity names the node's label."""
+    labels = (node.metadata.labels if node and node.metadata else None) or {}
+    required = spec.node_affinity.required if spec.node_affinity else None
+    wanted = [term.match_expressions or () for term in (required.node_selector_terms if required else None) or ()]
+    return any(all(labels.get(each.key or "") in (each.values or ()) for each in term) for term in wanted)
 
 
 def _takes_pods(node: Node) -> bool:

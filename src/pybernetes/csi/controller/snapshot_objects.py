@@ -7,6 +7,8 @@ from typing import Any, Final
 from pybernetes.client.client import Client
 
 GROUP: Final = "snapshot.storage.k8s.io"
+MANAGED_BY: Final = "snapshot.storage.kubernetes.io/managed-by"
+"""Upstream's label of a VolumeSnapshotContent whose snapshot is on one node."""
 ROOT: Final = f"/apis/{GROUP}/v1"
 Json = dict[str, Any]
 

@@ -136,7 +136,7 @@ class Snapshotter:
         found = await self._class(snapshot, (csi.driver if csi else None) or "")
         if found is None or (self._ours is not None and not self._ours(volume)):
             return None
-        if csi is None or csi.driver != self._context.name:
+        if csi is None or csi.driver != found["driver"]:
             raise Refused(
                 f"VolumeSnapshotClass {found['metadata']['name']} is of driver {found['driver']}, the volume "
                 f"{volume.metadata.name if volume.metadata else ''} is of {csi.driver if csi else 'no CSI driver'}"
@@ -153,7 +153,12 @@ class Snapshotter:
         content = {
             "apiVersion": f"{objects.GROUP}/v1",
             "kind": "VolumeSnapshotContent",
-            "metadata": {"name": name, "finalizers": [CONTENT_BOUND], "annotations": annotations},
+            "metadata": {
+                "name": name,
+                "finalizers": [CONTENT_BOUND],
+                "annotations": annotations,
+                **({"labels": {objects.MANAGED_BY: self._context.node}} if self._context.node else {}),
+            },
             "spec": {
                 "deletionPolicy": found["deletionPolicy"],
                 "driver": self._context.name,

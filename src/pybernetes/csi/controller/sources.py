@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pybernetes.api import errors
@@ -24,6 +25,16 @@ class SourceError(Exception):
         self.retry_after = retry_after
 
 
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a volume is to begin with, and where that is: behind a volume, or on a node that a snapshot names."""
+
+    source: Any
+    """A VolumeContentSource."""
+    volume: PersistentVolume | None = None
+    node: str = ""
+
+
 class ForPopulator(Exception):
     """The data source is neither a snapshot nor a claim: a populator of its kind makes the volume."""
 
@@ -34,8 +45,8 @@ class ContentSources:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    async def of(self, claim: PersistentVolumeClaim, capabilities: set[int]) -> Any:
-        """The VolumeContentSource of a claim; None if it has none. Raises `SourceError`, `ForPopulator`."""
+    async def of(self, claim: PersistentVolumeClaim, capabilities: set[int]) -> Content | None:
+        """The content for a claim; None if it has none. Raises `SourceError`, `ForPopulator`."""
         spec = claim.spec
         source = spec.data_source_ref or spec.data_source if spec else None
         if source is None:
@@ -51,7 +62,7 @@ class ContentSources:
             return await self._claim(claim, namespace, name, capabilities)
         raise ForPopulator(f"data source {kind}.{group} {name}")
 
-    async def _snapshot(self, namespace: str, name: str, capabilities: set[int]) -> Any:
+    async def _snapshot(self, namespace: str, name: str, capabilities: set[int]) -> Content:
         driver = self._context.name
         if v1.ControllerRPC.CREATE_DELETE_SNAPSHOT not in capabilities:
             raise SourceError(f"driver {driver} does not support snapshots", None)
@@ -73,9 +84,10 @@ class ContentSources:
         handle = (content.get("status") or {}).get("snapshotHandle")
         if not handle:
             raise SourceError(f"snapshot content {content_name} has no snapshotHandle yet")
-        return v1.VolumeContentSource(snapshot={"snapshot_id": handle})
+        node = (content["metadata"].get("labels") or {}).get(snapshot_objects.MANAGED_BY, "")
+        return Content(v1.VolumeContentSource(snapshot={"snapshot_id": handle}), node=node)
 
-    async def _claim(self, claim: PersistentVolumeClaim, namespace: str, name: str, capabilities: set[int]) -> Any:
+    async def _claim(self, claim: PersistentVolumeClaim, namespace: str, name: str, capabilities: set[int]) -> Content:
         driver = self._context.name
         if v1.ControllerRPC.CLONE_VOLUME not in capabilities:
             raise SourceError(f"driver {driver} does not support cloning", None)
@@ -93,4 +105,4 @@ class ContentSources:
             (claim.spec.volume_mode if claim.spec else None) or "Filesystem"
         ):
             raise SourceError(f"the PVC source {namespace}/{name} has another volumeMode ({claim_class(claim)})", None)
-        return v1.VolumeContentSource(volume={"volume_id": csi.volume_handle or ""})
+        return Content(v1.VolumeContentSource(volume={"volume_id": csi.volume_handle or ""}), volume)
