@@ -20,7 +20,7 @@ from pybernetes.cluster.admin import Admin
 from pybernetes.cluster.components import BIND_ADDRESS, Component
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import Layout, Record
-from pybernetes.cluster.node import cgroups, joining, prepare
+from pybernetes.cluster.node import cgroups, joining, loop_devices, prepare
 from pybernetes.cluster.node.boot import Boot
 from pybernetes.cluster.node.machine import PARTITIONED, Machine
 from pybernetes.cluster.node.network import NODES
@@ -230,6 +230,7 @@ def _clean_up(layout: Layout, name: str) -> None:
     """Remove what a node that ended left on the host."""
     if rights().root:
         cgroups.remove(prepare.cgroup(layout, name), cgroups.hierarchies())
+        loop_devices.release(layout.node(name))
     elif rights().level == "none":
         plain.end(Machine.read(str(layout.node(name) / "machine.json")))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pybernetes.cluster.layout import Layout
-from pybernetes.cluster.node import cgroups, host
+from pybernetes.cluster.node import cgroups, host, loop_devices
 from pybernetes.cluster.node.machine import Machine
 from pybernetes.cluster.node.prepare import cgroup
 from pybernetes.cluster.rootless import plain
@@ -13,7 +13,7 @@ from pybernetes.cluster.rootless.rights import rights
 
 
 def remove(layout: Layout) -> list[str]:
-    """Removes cgroups, links, rules and folders of the nodes; answers what could not be removed."""
+    """Removes cgroups, loop devices, links, rules and folders of the nodes; answers what could not be removed."""
     folder = layout.data / "nodes"
     left: list[str] = []
     if not rights().root:
@@ -22,6 +22,7 @@ def remove(layout: Layout) -> list[str]:
         found = cgroups.hierarchies()
         for node in sorted(folder.iterdir()):
             left += cgroups.remove(cgroup(layout, node.name), found)
+            left += loop_devices.release(node)
     host.release(layout.data)
     return left
 
