@@ -433,6 +433,8 @@ async def test_an_inline_volume_needs_a_driver_that_says_so(start: Any) -> None:
             'volume mode "Ephemeral" not supported by driver mock.example.com (only supports ["Persistent"])' in message
         )
         await node.client.delete(CSIDriver, "mock.example.com")
+        message = await node.refused(node.pod(volume=inline))
+        assert 'volume mode "Ephemeral" not supported by driver mock.example.com (no CSIDriver object)' in message
         modes = {"attachRequired": False, "podInfoOnMount": True, "volumeLifecycleModes": ["Ephemeral"]}
         await node.client.create(msgspec.convert({"metadata": {"name": "mock.example.com"}, "spec": modes}, CSIDriver))
         (mounted,) = (await node.manager.ensure(node.pod(volume=inline))).values()

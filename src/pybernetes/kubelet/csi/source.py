@@ -83,7 +83,9 @@ def ephemeral_source(pod: Pod, volume: Volume, driver: CSIDriver | None) -> Sour
     csi = volume.csi
     assert csi is not None
     name, volume_name = csi.driver or "", volume.name or ""
-    modes = list((driver.spec.volume_lifecycle_modes if driver and driver.spec else None) or [PERSISTENT])
+    if driver is None:
+        raise ValueError(f"volume mode {quote(EPHEMERAL)} not supported by driver {name} (no CSIDriver object)")
+    modes = list((driver.spec.volume_lifecycle_modes if driver.spec else None) or [PERSISTENT])
     if EPHEMERAL not in modes:
         supported = " ".join(quote(each) for each in modes)
         raise ValueError(f"volume mode {quote(EPHEMERAL)} not supported by driver {name} (only supports [{supported}])")

@@ -6,6 +6,7 @@ of a CSI driver that is registered here.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from pybernetes.api import errors
@@ -74,8 +75,14 @@ def refusal(source: object, name: str) -> StepError:
         return StepError("MountVolume.NewMounter initialization failed", name, why)
     kinds = [each for each in INSTEAD if getattr(source, each, None) is not None]
     instead = f"; use {INSTEAD[kinds[0]]}" if kinds and INSTEAD[kinds[0]] else ""
-    problem = f"no volume plugin matched ({', '.join(kinds) or 'unknown kind'}){instead}"
+    fields = ", ".join(_field(each) for each in kinds) or "unknown kind"
+    problem = f"no volume plugin matched ({fields}){instead}"
     return StepError("MountVolume.FindPluginBySpec failed", name, problem)
+
+
+def _field(name: str) -> str:
+    """What the API calls the field of a kind."""
+    return {"scale_io": "scaleIO"}.get(name) or re.sub(r"_(.)", lambda found: found[1].upper(), name)
 
 
 INSTEAD: Final = {
