@@ -93,7 +93,10 @@ def _add(root: _Root, operation: dict[str, Any], copied: list[int]) -> None:
     container, key = _find(root, path)
     if container is None:
         raise _NotApplicable(f'add operation does not apply: doc is missing path: "{path}": missing value')
-    _insert(container, key, _value(operation))
+    try:
+        _insert(container, key, _value(operation))
+    except _NotApplicable as error:
+        raise _NotApplicable(f"error in add for path: '{path}': {error}") from None
 
 
 def _remove(root: _Root, operation: dict[str, Any], copied: list[int]) -> None:
@@ -101,7 +104,10 @@ def _remove(root: _Root, operation: dict[str, Any], copied: list[int]) -> None:
     container, key = _find(root, path)
     if container is None:
         raise _NotApplicable(f'remove operation does not apply: doc is missing path: "{path}": missing value')
-    _delete(container, key)
+    try:
+        _delete(container, key)
+    except _NotApplicable as error:
+        raise _NotApplicable(f"error in remove for path: '{path}': {error}") from None
 
 
 def _replace(root: _Root, operation: dict[str, Any], copied: list[int]) -> None:

@@ -342,8 +342,15 @@ class Builder:
 def _check_texts(obj: dict[str, Any], source: str) -> None:
     """Refuses labels and annotations that are not text, such as a bare `yes` in YAML."""
     metadata = obj.get("metadata")
-    if not isinstance(metadata, dict):
+    if metadata is not None and not isinstance(metadata, dict):
+        what = f"{_json_type(metadata)} into Go struct field metadataOnlyObject.metadata of type v1.ObjectMeta"
+        raise DecodeError(f'unable to decode "{source}": json: cannot unmarshal {what}')
+    if metadata is None:
         return
+    for field in ("name", "namespace", "generateName"):
+        if metadata.get(field) is not None and not isinstance(metadata[field], str):
+            what = f"{_json_type(metadata[field])} into Go struct field ObjectMeta.metadata.{field} of type string"
+            raise DecodeError(f'unable to decode "{source}": json: cannot unmarshal {what}')
     for field in ("annotations", "labels"):
         values = metadata.get(field)
         if values is None:

@@ -181,9 +181,27 @@ def stream(raw: bytes) -> list[Any]:
         try:
             value, at = _scan(text, at)
         except StopIteration:
+            if _cut(text[at:]):
+                raise ValueError("unexpected EOF") from None
             raise ValueError(f"invalid character '{text[at]}' looking for beginning of value") from None
-        except (ImportError, SystemError):
-            raise ValueError("invalid JSON") from None
+        except (ImportError, SystemError, ValueError):
+            raise ValueError("unexpected EOF" if _cut(text[at:]) else "invalid JSON") from None
         found.append(value)
         at = _skip(text, at)
     return found
+
+
+def _cut(text: str) -> bool:
+    """Whether JSON ends within a string, an object or a list."""
+    depth, at = 0, 0
+    while at < len(text):
+        char = text[at]
+        if char == '"':
+            at += 1
+            while at < len(text) and text[at] != '"':
+                at += 2 if text[at] == "\\" else 1
+            if at >= len(text):
+                return True
+        depth += (char in "{[") - (char in "}]")
+        at += 1
+    return depth > 0

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 _KEY = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 
 
-def file_data(flags: Flags) -> tuple[dict[str, str], dict[str, str]]:
-    """Text values, and those that are no UTF-8 in base64."""
+def file_data(flags: Flags, name: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Text values of a ConfigMap, and those that are no UTF-8 in base64."""
     text: dict[str, str] = {}
     binary: dict[str, str] = {}
     for key, value in entries(flags):
         if key in text or key in binary:
             raise CLIError(
-                f'cannot add key "{key}", another key by that name already exists in Data for ConfigMap "{{}}"'
+                f'cannot add key "{key}", another key by that name already exists in Data for ConfigMap "{name}"'
             )
         try:
             text[key] = value.decode("utf-8")

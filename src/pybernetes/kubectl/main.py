@@ -278,15 +278,24 @@ def find(argv: list[str]) -> tuple[Command | None, list[str], list[str]]:
     return command, path, rest
 
 
+def _words(rest: list[str]) -> list[str]:
+    """The words of a command line without a command that are no flags and no values of global flags."""
+    try:
+        return Flags(GLOBAL_FLAGS).parse(rest)
+    except (FlagError, HelpWanted):
+        return [word for word in rest if not word.startswith("-")]
+
+
 def _no_command(path: list[str], rest: list[str], argv: list[str]) -> int:
     from pybernetes.kubectl import usage
 
-    words = [word for word in rest if not word.startswith("-")]
+    words = _words(rest)
     if words and words[0] != "help":
         from pybernetes.kubectl.commands.plugin import run_plugin
 
-        if not argv[0].startswith("-"):
-            run_plugin(argv)
+        if argv[0].startswith("-"):
+            raise PlainError(f"Error: flags cannot be placed before plugin name: {argv[0]}")
+        run_plugin(argv)
         raise CLIError(usage.unknown_command(words[0]))
     if words:
         if len(words) == 1:
@@ -294,7 +303,9 @@ def _no_command(path: list[str], rest: list[str], argv: list[str]) -> int:
             return 0
         command, path, left = find(words[1:])
         if command is None or (left and command.children):
-            raise CLIError(f"Unknown help topic {words[1:]}".replace("'", "`"))
+            topics = " ".join(f"`{word}`" for word in words[1:])
+            sys.stderr.write(f"Unknown help topic [{topics}]\n\n{usage.root()}")
+            return 0
         sys.stdout.write(usage.command(command, path))
         return 0
     try:

@@ -70,7 +70,7 @@ def _json_documents(raw: bytes) -> Iterator[Any]:
         try:
             found = [parse_yaml(document) for document in split(raw) if _has_content(document)]
         except ValueError:
-            raise ValueError(f"json parse error: {problem}") from None
+            raise ValueError(problem if problem == "unexpected EOF" else f"json parse error: {problem}") from None
     yield from found
 
 
@@ -141,7 +141,7 @@ def _paths(name: str, recursive: bool) -> Iterator[tuple[str, bytes]]:
 
 def _walk(folder: str, recursive: bool) -> Iterator[str]:
     for entry in sorted(os.listdir(folder)):
-        path = os.path.join(folder, entry)
+        path = os.path.normpath(os.path.join(folder, entry))
         if os.path.isdir(path):
             if recursive:
                 yield from _walk(path, True)

@@ -42,12 +42,7 @@ def prune(context: Context, applied: list[Info], dry: str) -> None:
 def candidates(context: Context, kept: set[object], namespaces: set[str]) -> Iterator[Info]:
     """The applied objects of the namespaces that match `--selector` and whose UID is not among the kept ones."""
     flags = context.flags
-    for word in flags.words("prune-allowlist") or [*_NAMESPACED, *_CLUSTER]:
-        mapping = _mapping(context, word)
-        if mapping is None:
-            if flags.words("prune-allowlist"):
-                raise CLIError(f"error retrieving RESTMappings to prune: invalid resource {word}")
-            continue
+    for mapping in mappings(context):
         for namespace in sorted(namespaces) if mapping.namespaced else [""]:
             listed = context.client.list(mapping.path(namespace), {"labelSelector": flags.text("selector")})
             for item in listed.get("items") or ():
@@ -56,6 +51,21 @@ def candidates(context: Context, kept: set[object], namespaces: set[str]) -> Ite
                     item.setdefault("apiVersion", mapping.api_version)
                     item.setdefault("kind", mapping.kind)
                     yield Info(mapping, namespace, metadata["name"], item)
+
+
+def mappings(context: Context) -> list[Mapping]:
+    """The kinds to prune. Raises CLIError for one of `--prune-allowlist` that is none."""
+    words = context.flags.words("prune-allowlist")
+    found = []
+    for word in words or [*_NAMESPACED, *_CLUSTER]:
+        mapping = _mapping(context, word)
+        if mapping is not None:
+            found.append(mapping)
+        elif words:
+            group, version, kind = word.split("/")
+            shown = version if group == "core" else f"{group}/{version}"
+            raise CLIError(f'no matches for kind "{kind}" in version "{shown}"')
+    return found
 
 
 def _mapping(context: Context, word: str) -> Mapping | None:

@@ -253,7 +253,9 @@ class Loader:
         if any(flags.get(name) for name in ("as", "as-group", "as-uid", "as-user-extra")):
             result.headers = [pair for pair in result.headers if not pair[0].startswith("Impersonate-")]
             if not flags.get("as"):
-                raise CLIError("requesting uid, groups or user-extra for without impersonating a user")
+                raise CLIError(
+                    f"requesting uid, groups or user-extra for {result.user_name} without impersonating a user"
+                )
             result.headers.append(("Impersonate-User", flags.text("as")))
             if flags.get("as-uid"):
                 result.headers.append(("Impersonate-Uid", flags.text("as-uid")))

@@ -87,7 +87,7 @@ def change(
         try:
             mutate(info.object)
         except CLIError as error:
-            label = f"{info.mapping.resource}/{info.name}"
+            label = f"{info.mapping.kind.lower() if flags.on('local') else info.mapping.resource}/{info.name}"
             failures.append(
                 error if error.message.startswith("error: unable") else CLIError(f"error: {label} {error.message}\n")
             )

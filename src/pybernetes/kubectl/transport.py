@@ -389,7 +389,7 @@ class Transport:
         if isinstance(error, EOFError):
             return ConnectionFailed("EOF", url)
         if isinstance(error, _socket.gaierror):
-            return ConnectionFailed(f"dial tcp: lookup {self.host}: no such host", url)
+            return ConnectionFailed(f"dial tcp: lookup {self.host}{_resolver()}: no such host", url)
         name = type(error).__name__
         if name == "SSLCertVerificationError":
             from pybernetes.kubectl.peer_certificate import complaint
@@ -403,6 +403,19 @@ class Transport:
         if isinstance(error, ConnectionResetError):
             return ConnectionFailed(f"read tcp {self.host}:{self.port}: read: connection reset by peer", url)
         return ConnectionFailed(f"{where}: connect: {text.lower()}", url)
+
+
+def _resolver() -> str:
+    """Which name server did not know a name, as Go's resolver says it."""
+    try:
+        with open("/etc/resolv.conf") as file:
+            for line in file:
+                words = line.split()
+                if words[:1] == ["nameserver"] and len(words) > 1:
+                    return f" on {words[1]}:53"
+    except OSError:
+        pass
+    return ""
 
 
 def _tls(error: BaseException) -> str:

@@ -114,6 +114,10 @@ def _check(context: Context, dry: str) -> ApplySet | None:
             )
         if server:
             raise CLIError("--prune is in alpha and doesn't currently work on objects created by server-side apply")
+        if flags.words("prune-allowlist"):
+            from pybernetes.kubectl.pruning import mappings
+
+            mappings(context)  # a kind that there is not is an error before anything is applied
     return None
 
 

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
     Line = tuple[str, str, str, str]
 
+_VERBS = frozenset(
+    (
+        "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use", "bind", "impersonate",
+        "*", "approve", "sign", "escalate", "attest",
+    )
+)  # fmt: skip
+_URL_VERBS = frozenset(("get", "put", "post", "head", "options", "delete", "patch", "*"))
 _API = "/apis/authorization.k8s.io/v1"
 
 
@@ -65,6 +72,8 @@ def can_i(context: Context, arguments: list[str]) -> int | None:
         spec = {"resourceAttributes": {key: value for key, value in attributes.items() if value}}
     if "nonResourceAttributes" in spec and flags.text("subresource"):
         raise CLIError("--subresource can not be used with NonResourceURL")
+    if verb not in (_URL_VERBS if "nonResourceAttributes" in spec else _VERBS):
+        context.err(f"Warning: verb '{verb}' is not a known verb\n\n")
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
     answer = context.client.post(f"{_API}/selfsubjectaccessreviews", body)
     status = answer.get("status") or {}

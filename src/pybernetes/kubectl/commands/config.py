@@ -39,7 +39,7 @@ def _usage(context: Context, message: str) -> CLIError:
 
     command, path, _ = find(context.path.split()[1:])
     if command is not None:
-        context.err(usage.command(command, path))
+        context.out(usage.command(command, path))
     return CLIError(message)
 
 
@@ -279,6 +279,8 @@ def set_cluster(context: Context, arguments: list[str]) -> int | None:
     flags = context.flags
     if len(arguments) != 1:
         raise _usage(context, f"Unexpected args: [{' '.join(arguments)}]")
+    if flags.on("insecure-skip-tls-verify") and flags.text("certificate-authority"):
+        raise CLIError("you cannot specify a certificate authority and insecure mode at the same time")
     editor = _editor(context)
     found = editor.find("clusters", arguments[0])
     value = dict((found[1].get("cluster") or {}) if found else {})
@@ -387,6 +389,8 @@ def _exec(flags: Any, value: dict[str, Any]) -> None:
         plugin["provideClusterInfo"] = flags.on("exec-provide-cluster-info")
     for pair in flags.words("exec-env"):
         name, equals, text = pair.partition("=")
+        if not equals and not name.endswith("-"):
+            raise CLIError(f"invalid exec-env format: {pair}")
         variables = [each for each in plugin.get("env") or () if each["name"] != (name if equals else name[:-1])]
         plugin["env"] = [*variables, *([{"name": name, "value": text}] if equals else [])]
     value["exec"] = plugin

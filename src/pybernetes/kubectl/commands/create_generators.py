@@ -137,7 +137,7 @@ def cronjob(context: Context, arguments: list[str]) -> dict[str, Any]:
 def configmap(context: Context, arguments: list[str]) -> dict[str, Any]:
     """`create configmap`."""
     name = one_name(context, arguments)
-    text, binary = file_data(context.flags)
+    text, binary = file_data(context.flags, name)
     obj: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
     if text:
         obj["data"] = text

@@ -71,7 +71,13 @@ def clusterrole(context: Context, arguments: list[str]) -> dict[str, Any]:
     name = one_name(context, arguments)
     obj: dict[str, Any] = {"apiVersion": f"{_API}/v1", "kind": "ClusterRole", "metadata": {"name": name}}
     if flags.words("aggregation-rule"):
-        labels = dict(pair.split("=", 1) for pair in flags.words("aggregation-rule") if "=" in pair)
+        for pair in flags.words("aggregation-rule"):
+            if "=" not in pair:
+                raise CLIError(
+                    f'invalid argument "{pair}" for "--aggregation-rule" flag: malformed pair, expect string=string'
+                    f"\nSee '{context.path} --help' for usage."
+                )
+        labels = dict(pair.split("=", 1) for pair in flags.words("aggregation-rule"))
         obj["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": labels}]}
         obj["rules"] = None
         return obj
@@ -86,6 +92,11 @@ def clusterrole(context: Context, arguments: list[str]) -> dict[str, Any]:
         for verb in verbs:
             if verb not in ("get", "post", "put", "delete", "patch", "head", "options", "*"):
                 raise CLIError(f"invalid verb: '{verb}' for nonResourceURL")
+        for url in urls:
+            if url != "*" and not url.startswith("/"):
+                raise CLIError("nonResourceURL should start with /")
+            if "*" in url[:-1]:
+                raise CLIError("nonResourceURL only supports wildcard matches when '*' is at the end")
         rules.append({"nonResourceURLs": urls, "verbs": verbs})
     obj["rules"] = rules
     return obj

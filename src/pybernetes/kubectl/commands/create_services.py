@@ -23,7 +23,9 @@ def _ports(flags: Any) -> list[dict[str, Any]]:
             port = int(first)
         except ValueError:
             raise CLIError(f'strconv.ParseUint: parsing "{first}": invalid syntax') from None
-        target = int_or_string(second) if colon else port
+        target = int_or_string(second.partition(":")[0]) if colon else port
+        if isinstance(target, int) and not 1 <= target <= 65535 and colon:
+            raise CLIError("must be between 1 and 65535, inclusive")
         found.append({"name": text.replace(":", "-"), "port": port, "protocol": "TCP", "targetPort": target})
     return found
 
@@ -127,7 +129,7 @@ def ingress(context: Context, arguments: list[str]) -> dict[str, Any]:
 
 
 def _backend(text: str) -> dict[str, Any]:
-    service, _, port = text.partition(":")
+    service, port = [*text.split(":"), ""][:2]
     if not service or not port:
         raise CLIError("default-backend should be in format servicename:serviceport")
     number = int_or_string(port)

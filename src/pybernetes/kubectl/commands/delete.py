@@ -59,6 +59,8 @@ def _builder(context: Context, arguments: list[str]) -> Builder:
     builder = Builder(context)
     builder.all_namespaces = flags.on("all-namespaces")
     builder.files(flags.words("filename"), flags.on("recursive"), flags.text("kustomize"))
+    if flags.on("all") and not arguments and not flags.words("filename") and not flags.text("kustomize"):
+        raise CLIError("at least one resource must be specified to use a selector")
     builder.selectors(flags.text("selector"), flags.text("field-selector"), flags.on("all"))
     builder.arguments(arguments, allow_empty=False)
     builder.latest = builder.fetch = False

@@ -72,9 +72,7 @@ def compare(context: Context, live: str, merged: str) -> int:
     try:
         done = subprocess.run([*command, live, merged], check=False)
     except FileNotFoundError:
-        raise CLIError(
-            f'failed to run "{command[0]}": exec: "{command[0]}": executable file not found in $PATH'
-        ) from None
+        raise CLIError(f'failed to run "{command[0]}": executable file not found in $PATH') from None
     if done.returncode > 1:
         raise Exit(done.returncode)
     return done.returncode

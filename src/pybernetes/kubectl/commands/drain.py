@@ -27,6 +27,13 @@ def run(context: Context, arguments: list[str]) -> int | None:
     """`drain`."""
     flags = context.flags
     dry = mutating.dry_run(flags)
+    if flags.text("pod-selector"):
+        from pybernetes.kubectl.selectors import matches
+
+        try:
+            matches(flags.text("pod-selector"), {})
+        except CLIError:
+            raise CLIError("--pod-selector=<pod_selector> must be a valid label selector") from None
     found = nodes(context, arguments)
     for info in found:
         cordon(context, info, True, dry)

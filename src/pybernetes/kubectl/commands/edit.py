@@ -129,8 +129,14 @@ def edit_text(text: str, suffix: str, windows: bool = False) -> str:
     ) as file:
         file.write(text)
     try:
-        done = subprocess.run(["/bin/sh", "-c", f'{editor} "$1"', "sh", file.name], check=False)
-        if done.returncode:
+        # A plain program is run as it is: its absence is then our message, and not one of the shell beside it.
+        plain = not any(char in " \"'\\" for char in editor)
+        command = [editor, file.name] if plain else ["/bin/sh", "-c", f'{editor} "$1"', "sh", file.name]
+        try:
+            failed = subprocess.run(command, check=False).returncode != 0
+        except OSError:
+            failed = True
+        if failed:
             raise CLIError(f'there was a problem with the editor "{editor}"')
         with open(file.name, encoding="utf-8") as edited:
             return edited.read()

@@ -44,6 +44,12 @@ def run(context: Context, arguments: list[str]) -> int | None:
     if schema is None:
         raise CLIError(f"GVR ({mapping.api_version}, Resource={mapping.resource}) not found in OpenAPI schema")
     explainer = _Explainer(schemas)
+    if flags.text("output") == "plaintext-openapiv2":
+        from pybernetes.kubectl.explaining_openapiv2 import page
+
+        text = page(explainer, schema, fields, flags.on("recursive"), _Missing)
+        context.out(f"KIND:     {mapping.kind}\nVERSION:  {mapping.api_version}\n\n{text}")
+        return None
     context.out(f"GROUP:      {mapping.group}\n" if mapping.group else "")
     context.out(f"KIND:       {mapping.kind}\nVERSION:    {mapping.version}\n\n")
     context.out(explainer.page(schema, fields, flags.on("recursive")))

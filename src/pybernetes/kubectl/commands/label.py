@@ -52,10 +52,16 @@ def run_for(context: Context, arguments: list[str], what: str) -> int | None:
 
 def _split(arguments: list[str], what: str) -> tuple[list[str], list[str]]:
     """Resources first, then changes."""
-    at = next((i for i, word in enumerate(arguments) if "=" in word or word.endswith("-")), len(arguments))
+
+    def changes(word: str) -> bool:
+        if what == "label":
+            return "=" in word or word.endswith("-")
+        return ("=" in word and word[0] != "=") or (word.endswith("-") and word != "-")
+
+    at = next((index for index, word in enumerate(arguments) if changes(word)), len(arguments))
     pairs = arguments[at:]
     for word in pairs:
-        if "=" not in word and not word.endswith("-"):
+        if not changes(word):
             raise CLIError(f"all resources must be specified before {what} changes: {word}")
     return arguments[:at], pairs
 

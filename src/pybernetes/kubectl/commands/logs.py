@@ -41,6 +41,8 @@ def run(context: Context, arguments: list[str]) -> int | None:
     if len(arguments) > 2:
         raise CLIError(expected + usage)
     _check(context)
+    if flags.text("container") and len(arguments) == 2:
+        raise CLIError("only one of -c or an inline [CONTAINER] arg is allowed")
     container = flags.text("container") or (arguments[1] if len(arguments) == 2 else "")
     if container and flags.on("all-containers") and flags.text("container"):
         raise CLIError("--all-containers=true should not be specified with container name " + container)
@@ -63,6 +65,13 @@ def _check(context: Context) -> None:
     flags = context.flags
     if flags.changed("since") and flags.text("since-time"):
         raise CLIError("at most one of `sinceTime` or `sinceSeconds` may be specified")
+    since = flags.text("since-time")
+    if since:
+        from pybernetes.kubectl.ages import timestamp
+
+        if timestamp(since) is None:
+            layout = "2006-01-02T15:04:05Z07:00"
+            raise CLIError(f'parsing time "{since}" as "{layout}": cannot parse "{since}" as "2006"')
     if flags.changed("tail") and flags.number("tail") < -1:
         raise CLIError("--tail must be greater than or equal to -1")
     if flags.changed("limit-bytes") and flags.number("limit-bytes") <= 0:

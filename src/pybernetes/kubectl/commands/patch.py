@@ -105,7 +105,7 @@ def _patch(text: str, path: str) -> Any:
         return loads(text)
     except ValueError:
         if text.lstrip().startswith("{"):
-            return text.encode()  # the server says what is wrong with it
+            return text.encode("utf-8", "surrogateescape")  # the server says what is wrong with it
     from pybernetes.kubectl.data import go_quote
     from pybernetes.kubectl.manifests import parse_yaml
 
@@ -119,6 +119,8 @@ def apply_locally(obj: dict[str, Any], patch: Any, kind: str) -> dict[str, Any]:
     """The object after the patch, computed here. Raises CLIError."""
     from pybernetes.kubectl.strategic import json_merge, merge, type_of
 
+    if isinstance(patch, bytes) or (kind != "json" and not isinstance(patch, dict)):
+        raise CLIError("Invalid JSON Patch" if kind == "merge" else "invalid JSON document")
     if kind == "json":
         from pybernetes.api import jsonpatch
 
@@ -126,7 +128,8 @@ def apply_locally(obj: dict[str, Any], patch: Any, kind: str) -> dict[str, Any]:
             found: dict[str, Any] = jsonpatch.apply(obj, patch)
         except Exception as error:
             # The server's error says only that the patch does not apply; what it comes from says why.
-            raise CLIError(str(error.__context__ or error)) from None
+            problem = str(error.__context__ or error).removeprefix("error decoding patch: ")
+            raise CLIError(problem.replace("[]handlers.jsonPatchOp", "jsonpatch.Patch")) from None
         return found
     if kind == "merge":
         merged: dict[str, Any] = json_merge(obj, patch)

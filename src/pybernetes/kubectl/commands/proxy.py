@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 
 from pybernetes.kubectl.command import Command
@@ -50,8 +51,13 @@ def run(context: Context, arguments: list[str]) -> int | None:
             server = TCPServer((flags.text("address"), flags.number("port")), answering)
             shown = "{}:{}".format(*server.server_address[:2])
     except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        if flags.text("unix-socket"):
+            raise CLIError(f"listen unix {flags.text('unix-socket')}: bind: {reason}") from None
+        if isinstance(error, socket.gaierror):
+            raise CLIError(f"listen tcp: lookup {flags.text('address')}: no such host") from None
         where = f"{flags.text('address')}:{flags.number('port')}"
-        raise CLIError(f"listen tcp {where}: bind: {(error.strerror or str(error)).lower()}") from None
+        raise CLIError(f"listen tcp {where}: bind: {reason}") from None
     context.out(f"Starting to serve on {shown}\n")
     sys.stdout.flush()
     try:

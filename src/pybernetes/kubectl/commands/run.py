@@ -200,7 +200,7 @@ def _override(context: Context, obj: dict[str, Any]) -> dict[str, Any]:
     try:
         patch = loads(context.flags.text("overrides"))
     except ValueError as error:
-        raise CLIError(f"Invalid JSON Patch: {error}" if kind == "json" else str(error)) from None
+        raise CLIError(f"Invalid JSON Patch: {error}" if kind == "json" else "Invalid JSON Patch") from None
     return apply_locally(obj, patch, kind)
 
 

@@ -41,7 +41,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
     kind = resources[0].partition("/")[0]
     if context.mapper.resource(kind).kind != "Node":
         raise CLIError(f"invalid resource type {kind}, only node types are supported")
-    both = [f"{t['key']}:{t['effect']}" for t in new if any(_same(t, gone) for gone in removed)]
+    both = [f"{t['key']}={t['effect']}" for t in new if any(_same(t, gone) for gone in removed)]
     if both:
         raise CLIError(f"can not both modify and remove the following taint(s) in the same command: {', '.join(both)}")
     builder = Builder(context).selectors(flags.text("selector"), "", flags.on("all"))

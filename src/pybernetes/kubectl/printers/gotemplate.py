@@ -88,7 +88,7 @@ class _Run:
     def _call_template(self, node: Node, dot: Any, variables: list[tuple[str, list[Any]]]) -> None:
         named = self.template.named.get(node[1])
         if named is None:
-            raise TemplateError(f'template: output:1: template "{node[1]}" not defined')
+            raise self.failed(node, f'template "{node[1]}" not defined')
         self.depth += 1
         if self.depth > _DEPTH:
             raise TemplateError(f"exceeded maximum template depth ({_DEPTH})")
@@ -106,9 +106,9 @@ class _Run:
         elif isinstance(value, dict):
             pairs = [(key, value[key]) for key in sorted(value)]
         elif isinstance(value, list | tuple):
-            pairs = list(enumerate(value))
+            pairs = [(functions.Int(index), each) for index, each in enumerate(value)]
         elif isinstance(value, int) and not isinstance(value, bool):
-            pairs = [(index, index) for index in range(value)]
+            pairs = [(type(value)(index), type(value)(index)) for index in range(value)]
         else:
             raise self.failed(node, f"range can't iterate over {functions.shown(value)}")
         if not pairs:
@@ -136,9 +136,9 @@ class _Run:
                 return
         raise TemplateError(f"undefined variable: {name}")
 
-    def failed(self, node: Any, message: str) -> TemplateError:
-        """An error of execution with upstream's prefix."""
-        text = source(node)
+    def failed(self, node: Any, message: str, text: str = "") -> TemplateError:
+        """An error of execution with upstream's prefix; `text` is what it is about, if that is not the node alone."""
+        text = text or source(node)
         return TemplateError(f'template: output:1:{_position(node)}: executing "output" at <{text}>: {message}')
 
     # -- values
@@ -173,7 +173,7 @@ class _Run:
         name = node[1]
         if name in ("and", "or"):
             value: Any = None
-            for each in [*arguments, *(("const", held) for held in extra)]:
+            for each in [*arguments, *(("const", held, 0) for held in extra)]:
                 value = self._value(each, dot, variables)
                 if functions.truth(value) == (name == "or"):
                     return value
@@ -185,9 +185,10 @@ class _Run:
             return functions.call(name, values)
         except functions.FunctionError as error:
             message = str(error)
-            if not message.startswith("wrong number"):
-                message = f"error calling {name}: {message}"
-            raise self.failed(node, message) from None
+            if message.startswith("wrong number"):
+                raise self.failed(node, message) from None
+            text = " ".join(source(part) for part in (node, *arguments))
+            raise self.failed(node, f"error calling {name}: {message}", text) from None
 
     def _value(self, node: Any, dot: Any, variables: list[tuple[str, list[Any]]]) -> Any:
         kind = node[0]
@@ -238,6 +239,8 @@ def _last(node: Any) -> str:
 
 
 def _position(node: Any) -> int:
+    if node[0] in ("range", "pipe"):
+        return _position(node[1][2][0][0])
     return int(node[-1]) if isinstance(node[-1], int) and not isinstance(node[-1], bool) else 0
 
 
@@ -258,6 +261,9 @@ def source(node: Any) -> str:
         return f"({source(node[1])})" + "".join(f".{name}" for name in node[2])
     if kind == "pipe":
         return " | ".join(" ".join(source(part) for part in command) for command in node[1][2])
+    if kind == "template":
+        pipe = f" {source(('pipe', node[2]))}" if node[2] else ""
+        return f"{{{{template {functions.quoted(node[1])}{pipe}}}}}"
     if kind == "range":
         return " | ".join(" ".join(source(part) for part in command) for command in node[1][2])
     return str(kind)

@@ -18,6 +18,12 @@ class _NoValue:
     """A key that a map does not have."""
 
 
+class Int(int):
+    """Go's `int`: a number of the template, a length or an index. Whole numbers of objects are `int64`."""
+
+    __slots__ = ()
+
+
 NO_VALUE = _NoValue()
 NOTHING = object()
 """No value came down the pipeline."""
@@ -94,7 +100,7 @@ def type_name(value: Any) -> str:
     if isinstance(value, str):
         return "string"
     if isinstance(value, int):
-        return "int64"
+        return "int" if isinstance(value, Int) else "int64"
     if isinstance(value, float):
         return "float64"
     if isinstance(value, dict):
@@ -208,9 +214,9 @@ def _slice(value: Any, *bounds: Any) -> Any:
 
 def _length(value: Any) -> int:
     if isinstance(value, str):
-        return len(value.encode())
+        return Int(len(value.encode()))
     if isinstance(value, dict | list):
-        return len(value)
+        return Int(len(value))
     if value is None or value is NO_VALUE:
         raise FunctionError("len of nil pointer")
     raise FunctionError(f"len of type {type_name(value)}")
@@ -267,6 +273,13 @@ def _exists(value: Any, *keys: Any) -> bool:
         except (KeyError, IndexError, TypeError):
             return False
     return True
+
+
+def _call(value: Any, *arguments: Any) -> Any:
+    """Objects hold no functions."""
+    if value is None or value is NO_VALUE:
+        raise FunctionError("call of nil")
+    raise FunctionError(f"non-function of type {type_name(value)}")
 
 
 def _base64decode(text: Any) -> str:
@@ -354,7 +367,7 @@ def _verb(verb: str, flags: str, precision: int | None, value: Any) -> str:
     if verb == "t":
         return go_value(value) if isinstance(value, bool) else wrong
     if verb == "T":
-        return type_name(value)
+        return "<nil>" if value is None or value is NO_VALUE else type_name(value)
     if isinstance(value, str) and verb in "xX":
         text = value.encode().hex()
         return text.upper() if verb == "X" else text
@@ -393,12 +406,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "html": _html,
     "js": _js,
     "urlquery": _urlquery,
-    "call": lambda *values: NO_VALUE,
+    "call": _call,
     "exists": _exists,
     "base64decode": _base64decode,
 }
 _COUNTS = {"not": 1, "ne": 2, "lt": 2, "le": 2, "gt": 2, "ge": 2, "len": 1, "base64decode": 1}
-_AT_LEAST = {"eq": 1, "index": 1, "slice": 1, "printf": 1, "exists": 1}
+_AT_LEAST = {"call": 1, "eq": 1, "index": 1, "slice": 1, "printf": 1, "exists": 1}
 
 
 def call(name: str, values: list[Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pybernetes.kubectl.data import go_quote
-from pybernetes.kubectl.printers.gotemplate_functions import FUNCTIONS
+from pybernetes.kubectl.printers.gotemplate_functions import FUNCTIONS, Int
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,12 +84,13 @@ class _Parser:
             self.named[name] = nodes
             return None
         if word in ("template", "block"):
+            position = self.tokens[1][2] if len(self.tokens) > 1 else 0
             name = self._name(word)
             pipe = self._pipeline(word) if self.tokens else None
             if word == "block":
                 nodes, _ = self._list("block")
                 self.named.setdefault(name, nodes)
-            return ("template", name, pipe)
+            return ("template", name, pipe, position)
         return ("action", self._pipeline("command"))
 
     def _name(self, word: str) -> str:
@@ -186,14 +187,14 @@ class _Parser:
                 names.append(self.tokens.pop(0)[1])
             return ("variable", value, names, position)
         elif kind in ("string", "number", "char"):
-            node = ("const", value)
+            node = ("const", value, position)
         elif kind == ".":
-            node = ("dot",)
+            node = ("dot", position)
         elif kind == "word":
             if value in ("true", "false"):
-                node = ("const", value == "true")
+                node = ("const", value == "true", position)
             elif value == "nil":
-                node = ("nil",)
+                node = ("nil", position)
             elif value in FUNCTIONS:
                 node = ("function", value, position)
             else:
@@ -345,7 +346,7 @@ def _identifier(text: str, at: int) -> str:
 def _number(text: str, parser: _Parser) -> Any:
     bare = text.replace("_", "")
     try:
-        return int(bare, 0)
+        return Int(bare, 0)
     except ValueError:
         try:
             return float(bare)

@@ -38,8 +38,9 @@ class _Parser:
                 stack[-1].append(("text", self.text[self.at : start]))
             self.at = start + 1
             self._action(stack)
-        if len(stack) > 1:
-            raise JSONPathError("unterminated range")
+        while len(stack) > 1:  # what follows a range without an end comes once more after it, as upstream has it
+            inner = stack.pop()
+            stack[-1] += inner
         return nodes
 
     def _action(self, stack: list[list[Node]]) -> None:
@@ -86,15 +87,16 @@ class _Parser:
                 return
             if word == "end":
                 if len(stack) == 1:
-                    raise JSONPathError("not in range, nothing to end")
-                stack.pop()
+                    stack[-1].append(("error", "not in range, nothing to end"))
+                else:
+                    stack.pop()
                 continue
             if not word:
                 raise JSONPathError(f"unrecognized character in action: {_rune(char)}")
             if word in ("true", "false"):
                 stack[-1].append(("bool", word == "true"))
                 continue
-            raise JSONPathError(f"unrecognized identifier {word}")
+            stack[-1].append(("error", f"unrecognized identifier {word}"))
 
     def _skip_space(self) -> None:
         while self.at < len(self.text) and self.text[self.at] in " \t":
@@ -325,6 +327,8 @@ class JSONPath:
         for node in self.nodes:
             if node[0] == "path":
                 found.append(self._path(node[1], [obj], obj, obj))
+            elif node[0] == "error":
+                raise JSONPathError(node[1])
             elif node[0] == "text":
                 found.append([node[1]])
         return found
@@ -335,6 +339,8 @@ class JSONPath:
                 out.append(node[1])
             elif node[0] in ("number", "bool"):
                 out.append(_text(node[1]))
+            elif node[0] == "error":
+                raise JSONPathError(node[1])
             elif node[0] == "range":
                 for each in self._path(node[1], [current], root, current):
                     self._run(node[2], each, root, out)
@@ -424,6 +430,8 @@ class JSONPath:
         for node in nodes:
             if node[0] in ("text", "number", "bool"):
                 found.append(node[1])
+            elif node[0] == "error":
+                raise JSONPathError(node[1])
             else:
                 missing, self.allow_missing = self.allow_missing, True
                 try:
