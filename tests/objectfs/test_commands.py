@@ -23,6 +23,7 @@ import pytest
         (["mount", "META", "/nowhere"], "/nowhere is not a folder"),
         (["mount", "META", "FOLDER"], "holds no volume"),
         (["mount", "META", "FOLDER", "-o", "enable-xatr"], "mount option 'enable-xatr' is unknown"),
+        (["mount", "META", "FOLDER", "-o", "atime-mode=never"], "atime-mode 'never': one of noatime, relatime"),
         (["umount", "FOLDER"], "no volume is mounted at"),
         (["status", "META"], "holds no volume"),
         (["stauts", "META"], "unknown command 'stauts'"),

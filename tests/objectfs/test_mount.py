@@ -145,6 +145,23 @@ def test_what_no_volume_can_hold_is_an_error_of_its_program_alone(mounts, clean)
     clean()
 
 
+def test_access_times_follow_the_mounts_mode(mounts):
+    mounts.format()
+    times = {}
+    for mode in ("noatime", "relatime", "strictatime"):
+        one = mounts.mount(mode, "-o", mode, "--attr-cache", "0")
+        for name, atime in (("older", 10**9), ("newer", 3 * 10**9)):
+            (one / name).write_bytes(b"x")
+            os.utime(one / name, ns=(atime, 2 * 10**9))
+            os.close(os.open(one / name, os.O_RDONLY))
+            (one / name).read_bytes()
+            times[mode, name] = os.stat(one / name).st_atime_ns
+        mounts.umount(one)
+    assert times["noatime", "older"] == 10**9
+    assert times["relatime", "older"] > 10**18
+    assert times["strictatime", "newer"] > 10**18
+
+
 def test_a_removed_file_lives_until_it_is_closed_and_then_its_objects_go(mounts, clean):
     mounts.format()
     one = mounts.mount("one")

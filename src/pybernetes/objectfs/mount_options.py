@@ -11,9 +11,22 @@ from pybernetes.objectfs.errors import ObjectFSError
 from pybernetes.objectfs.fuse import mount_point
 
 KIND = "objectfs"
+MODES = ("noatime", "relatime", "strictatime")
 METRICS = "127.0.0.1:9567"
 # What mount(8), fstab and other clients say, and what holds here anyway.
-IGNORED = ("", "rw", "allow_other", "default_permissions", "_netdev", "nofail", "defaults", "auto", "noauto", "user")
+IGNORED = (
+    "",
+    "rw",
+    "nodiratime",
+    "allow_other",
+    "default_permissions",
+    "_netdev",
+    "nofail",
+    "defaults",
+    "auto",
+    "noauto",
+    "user",
+)
 
 
 @dataclass
@@ -32,6 +45,7 @@ class MountOptions:
     entry_cache: float = 1.0
     metrics: str = METRICS
     access_log: str = ""
+    atime_mode: str = "noatime"
     upload_limit: int = 0
     download_limit: int = 0
     source: str = ""
@@ -55,6 +69,7 @@ VALUES: dict[str, tuple[type, str]] = {
     "entry-cache": (float, "seconds for which the kernel keeps names"),
     "metrics": (str, "ADDRESS:PORT of Prometheus metrics, or none"),
     "access-log": (str, "file with one line for each operation"),
+    "atime-mode": (str, f"whether reads change the access times of files: {', '.join(MODES)}"),
     "upload-limit": (int, "Mbit/s to the object store; 0 is the volume's"),
     "download-limit": (int, "Mbit/s from the object store; 0 is the volume's"),
     "log": (str, "log file of a mount in the background"),
@@ -86,6 +101,8 @@ def parse(arguments: argparse.Namespace) -> MountOptions:
         _apply(found, word)
     if not 0 <= found.free_space_ratio < 1:
         raise ObjectFSError(f"free-space-ratio {found.free_space_ratio}: a part from 0 to 1 is wanted")
+    if found.atime_mode not in MODES:
+        raise ObjectFSError(f"atime-mode {found.atime_mode!r}: one of {', '.join(MODES)} is wanted")
     for name in ("cache_size", "attr_cache", "entry_cache", "upload_limit", "download_limit"):
         if getattr(found, name) < 0:
             raise ObjectFSError(f"{name.replace('_', '-')} cannot be negative")
@@ -96,6 +113,8 @@ def _apply(found: MountOptions, word: str) -> None:
     name, _, value = word.partition("=")
     if name in IGNORED or name.startswith("x-"):
         return
+    if name in MODES:
+        found.atime_mode = name
     if name in mount_point.FLAGS:
         found.flags |= mount_point.FLAGS[name]
     elif name == "enable-xattr":

@@ -70,6 +70,7 @@ def serve(options: MountOptions, holder: Holder, on_ready: Callable[[], None]) -
         session=0 if held is None else held.state["session"],
         data=DataOptions(options.upload_limit << 17, options.download_limit << 17),
         resumable=True,
+        access_times="noatime" if options.flags & mount_point.MS_RDONLY else options.atime_mode,
     )
     log.info("%s session %d", "Create" if held is None else "Continue", volume.session)
     access_log = AccessLog(options.access_log) if options.access_log else None

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pybernetes.objectfs import format as formats
+from pybernetes.objectfs.access_times import AccessTimes
 from pybernetes.objectfs.data.blocks import Blocks
 from pybernetes.objectfs.data.cache import BlockCache
 from pybernetes.objectfs.data.codec import open_codec
@@ -73,6 +74,7 @@ class Volume:
         session: int = 0,
         data: DataOptions | None = None,
         resumable: bool = False,
+        access_times: str = "noatime",
     ) -> None:
         self.engine, self.format, self._now = engine, format, now
         self.limits = Limits(format.capacity, format.inodes, format.trash_days)
@@ -88,6 +90,7 @@ class Volume:
         )
         self.names = Namespace(engine, self.session, now, self._is_open, self.limits, format.acl)
         self.slices = Slices(engine, now, self.limits)
+        self.access_times = AccessTimes(self.names, now, access_times)
         self.xattrs = Xattrs(engine, self.names.journal)
         self.locks = Locks(engine, self.session)
         numbers = NumberPool(engine, records.NEXT_SLICE)
@@ -262,7 +265,9 @@ class Volume:
 
     def read(self, number: int, inode: int, offset: int, length: int) -> bytes:
         handle = self.handle(number, inode)
-        data = self._reader.read(inode, offset, length, self.getattr(inode).size, handle.pattern)
+        attributes = self.getattr(inode)
+        data = self._reader.read(inode, offset, length, attributes.size, handle.pattern)
+        self.access_times.read(attributes)
         self.bytes_read += len(data)
         return data
 

@@ -6,8 +6,8 @@ import ctypes
 import os
 from pathlib import Path
 
+MS_NOATIME, MS_RELATIME, MS_STRICTATIME = 1024, 1 << 21, 1 << 24
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_SYNCHRONOUS = 1, 2, 4, 8, 16
-MS_NOATIME, MS_NODIRATIME, MS_RELATIME = 1024, 2048, 1 << 21
 MNT_DETACH = 2
 
 # Words of mount(8) that are flags of mount(2).
@@ -18,8 +18,8 @@ FLAGS = {
     "noexec": MS_NOEXEC,
     "sync": MS_SYNCHRONOUS,
     "noatime": MS_NOATIME,
-    "nodiratime": MS_NODIRATIME,
     "relatime": MS_RELATIME,
+    "strictatime": MS_STRICTATIME,
 }
 
 
