@@ -69,6 +69,8 @@ async def test_a_client_finds_the_node_at_an_announced_address_and_only_there(
     try:
         node.run(responder.set, {address})
         assert await neighbour(client, address) == link.mac
+        for version in ("ipv4", "ipv6"):  # the kernel asks three times before it gives up
+            client.run(_write, f"/proc/sys/net/{version}/neigh/eth0/retrans_time_ms", "50")
         assert await neighbour(client, address + 1) == ""
         node.run(responder.set, set())
         client.output("ip", "neigh", "flush", "all")

@@ -104,6 +104,8 @@ async def _targets(
 
     name, port = _split(target)
     kind, _, name = name.rpartition("/")
+    if not name:
+        raise ClusterError(f"not a target: {target!r}; say service/NAME, pod/NAME or an address")
     if kind in SERVICE:
         name, _, elsewhere = name.partition(".")
         namespace = elsewhere or namespace
