@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from apiserver.client import Client
+
+from pybernetes.api.core.v1 import Pod
+from pybernetes.api.meta.v1 import LabelSelector, ObjectMeta
+from pybernetes.api.meta.v1.labelselector import LabelSelectorRequirement
+from pybernetes.api.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpec
+from pybernetes.apiserver.subresources import eviction
 
 SPEC = {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -127,3 +135,36 @@ def test_a_pod_that_cannot_be_read_is_not_evicted_blindly(client: Client, namesp
     answer = evict(client, pod(client, namespace, READY), ignoreStoreReadErrorWithClusterBreakingPotential=True)
     assert answer.status == 422
     assert answer.message.endswith("true: can not be set for pod eviction, try after removing the option")
+
+
+async def test_many_budgets_hold_up_nobody_and_one_that_cannot_be_read_selects_nothing() -> None:
+    """The store of budgets is a fake: the API refuses what cannot be read."""
+    odd = LabelSelector(match_expressions=[LabelSelectorRequirement(key="a", operator="Odd")])
+    selectors = [odd, *[LabelSelector(match_labels={"a": "c"})] * 20, LabelSelector(match_labels={"a": "b"})]
+    kept = {
+        str(number): PodDisruptionBudget(spec=PodDisruptionBudgetSpec(selector=each))
+        for number, each in enumerate(selectors)
+    }
+
+    async def consistent() -> None: ...
+
+    store = SimpleNamespace(
+        consistent=consistent,
+        scope=lambda namespace: namespace,
+        partition=SimpleNamespace(scan=lambda scope: list(kept), items={key: SimpleNamespace(key=key) for key in kept}),
+        decode_all=lambda items: ((item, kept[item.key]) for item in items),
+    )
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(other())
+    registry: Any = SimpleNamespace(store=lambda *names: store)
+    found = await eviction._budget(registry, Pod(metadata=ObjectMeta(namespace="n", labels={"a": "b"})))
+    beside.cancel()
+    assert found is store.partition.items["21"]
+    assert turns >= 20

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 import tools
-from pybernetes.api import errors
+from pybernetes.api import errors, labels
 from pybernetes.api.apps.v1 import ReplicaSet, ReplicaSetSpec
 from pybernetes.api.core.v1 import ConfigMap, Container, Namespace, Pod, PodSpec, PodTemplateSpec
 from pybernetes.api.meta.v1 import LabelSelector, ObjectMeta
@@ -66,11 +66,11 @@ def _registered(monkeypatch: pytest.MonkeyPatch, server: tools.ApiServer) -> Ite
 
 
 def replicaset(name: str, namespace: str) -> ReplicaSet:
-    labels = {"app": name}
-    template = PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=pod_spec())
+    app = {"app": name}
+    template = PodTemplateSpec(metadata=ObjectMeta(labels=app), spec=pod_spec())
     return ReplicaSet(
         metadata=ObjectMeta(name=name, namespace=namespace),
-        spec=ReplicaSetSpec(replicas=1, selector=LabelSelector(match_labels=labels), template=template),
+        spec=ReplicaSetSpec(replicas=1, selector=LabelSelector(match_labels=app), template=template),
     )
 
 
@@ -123,6 +123,58 @@ async def test_own_owned_orphaned_and_mapped_objects_wake_it(harness) -> None:
         await h.until(lambda: h.manager.context.informers.informer(Pod).named("late", h.namespace))
         assert recorder.calls == []
         assert uid_of(other)
+
+
+async def test_a_selector_is_read_once_and_again_when_it_changes(harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[LabelSelector] = []
+    whole = labels.from_label_selector
+
+    def reading(selector: LabelSelector) -> labels.Selector:
+        read.append(selector)
+        return whole(selector)
+
+    async with harness("recorder", kubelet=False) as h:
+        recorder = h.controller("recorder")
+        one = await h.client.create(replicaset("one", h.namespace))
+        await h.until(lambda: recorder.own.get(Key(h.namespace, "one")), "its informer has it")
+        monkeypatch.setattr(labels, "from_label_selector", reading)
+        fits, stranger = pod("a", h.namespace, "one"), pod("b", h.namespace, "two")
+        for _ in range(3):
+            assert [each.metadata.name for each in recorder.selecting(fits)] == ["one"]
+            assert recorder.selecting(stranger) == []
+        assert len(read) == 1
+        await h.client.patch(ReplicaSet, "one", {"spec": {"replicas": 2}}, h.namespace)
+        await h.until(lambda: recorder.own.get(Key(h.namespace, "one")).spec.replicas == 2)
+        assert len(recorder.selecting(fits)) == 1
+        assert len(read) == 1
+        other = replicaset("one", h.namespace)
+        other.spec.selector = LabelSelector(match_labels={"app": "two"})
+        assert recorder.selects(other, stranger)
+        assert recorder.selecting(fits) == [recorder.own.get(Key(h.namespace, "one"))]
+        await h.client.delete(ReplicaSet, "one", h.namespace)
+        await h.until(lambda: recorder.own.get(Key(h.namespace, "one")) is None)
+        assert recorder.selects(one, fits)
+        assert Key(h.namespace, "one") not in recorder._read_selectors, "nothing is kept of what is gone"
+
+
+async def test_an_owner_whose_selector_cannot_be_read_concerns_no_other(
+    harness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = labels.from_label_selector
+
+    def reading(selector: LabelSelector) -> labels.Selector:
+        if selector.match_labels == {"app": "bad"}:
+            raise labels.SelectorError("odd")
+        return whole(selector)
+
+    monkeypatch.setattr(labels, "from_label_selector", reading)
+    async with harness("recorder", kubelet=False) as h:
+        recorder = h.controller("recorder")
+        for name in ("bad", "one"):
+            await h.client.create(replicaset(name, h.namespace))
+            await h.until(lambda name=name: recorder.own.get(Key(h.namespace, name)), "its informer has it")
+        assert [each.metadata.name for each in recorder.selecting(pod("a", h.namespace, "one"))] == ["one"]
+        assert f"the selector of {h.namespace}/bad cannot be read: odd" in caplog.text
 
 
 async def test_failures_are_tried_again_and_success_ends_it(harness) -> None:

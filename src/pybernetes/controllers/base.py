@@ -116,6 +116,7 @@ class Controller(Generic[K]):
         self.expectations: Expectations[Key] = Expectations(self.clock)
         self.queue: WorkQueue[Key] = self.new_queue(self.queue_name())
         self._used: dict[Informer[Any], None] = {}
+        self._read_selectors: dict[Key, tuple[Any, labels.Selector]] = {}
         self._results = context.metrics.counter(
             "pybernetes_controller_reconciles_total", "Reconciliations by their end.", ("controller", "result")
         )
@@ -137,17 +138,36 @@ class Controller(Generic[K]):
 
     def selects(self, owner: K, obj: Kind) -> bool:
         """Whether the owner's selector matches an object (for `adopts`)."""
+        return self.selector_of(owner).matches((obj.metadata.labels if obj.metadata else None) or {})
+
+    def selector_of(self, owner: K) -> labels.Selector:
+        """The owner's selector. It is read once, not for each pod: a selector may have 100,000 values.
+
+        Raises ValueError if it cannot be read.
+        """
         spec: Any = getattr(owner, "spec", None)
         selector = getattr(spec, "selector", None)
-        if selector is None:
-            return False
-        if isinstance(selector, dict):
-            chosen = labels.from_set(selector)
-            if not selector:
-                return False
-        else:
-            chosen = labels.from_label_selector(selector)
-        return chosen.matches((obj.metadata.labels if obj.metadata else None) or {})
+        if selector is None or selector == {}:
+            return labels.NOTHING
+        key = key_of(owner)
+        known = self._read_selectors.get(key)
+        if known is not None and known[0] == selector:
+            return known[1]
+        chosen = labels.from_set(selector) if isinstance(selector, dict) else labels.from_label_selector(selector)
+        if self.own.get(key) is owner:  # or it would never be forgotten
+            self._read_selectors[key] = selector, chosen
+        return chosen
+
+    def selecting(self, obj: Kind) -> list[K]:
+        """The own objects in the namespace of an object whose selectors match it."""
+        found = []
+        for owner in self.own.in_namespace((obj.metadata.namespace if obj.metadata else None) or ""):
+            try:
+                if self.selects(owner, obj):
+                    found.append(owner)
+            except ValueError as error:  # this owner selects nothing; the others are not concerned
+                self.log.warning("the selector of %s cannot be read: %s", key_of(owner), error)
+        return found
 
     def concerns(self, old: K | None, new: K | None) -> bool:
         """Whether a change of an own object is worth a look: added (None, new), deleted (old, None) or updated."""
@@ -265,6 +285,7 @@ class Controller(Generic[K]):
 
     def _own_deleted(self, obj: K) -> None:
         key = key_of(obj)
+        self._read_selectors.pop(key, None)
         self.expectations.forget(key)
         if self.concerns(obj, None):
             self.queue.add(key)
@@ -318,14 +339,8 @@ class Controller(Generic[K]):
 
     def _orphan_seen(self, obj: Kind) -> None:
         if controller_of(obj) is None and not _deleting(obj):
-            for owner in self.own.in_namespace((obj.metadata.namespace if obj.metadata else None) or ""):
-                try:
-                    selected = self.selects(owner, obj)
-                except ValueError as error:  # this owner selects nothing; the others are not concerned
-                    self.log.warning("the selector of %s cannot be read: %s", key_of(owner), error)
-                    continue
-                if selected:
-                    self.queue.add(key_of(owner))
+            for owner in self.selecting(obj):
+                self.queue.add(key_of(owner))
 
     def _orphan_updated(self, old: Kind, new: Kind) -> None:
         if controller_of(new) is not None:

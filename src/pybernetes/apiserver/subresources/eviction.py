@@ -7,6 +7,8 @@ still as it was judged.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from copy import deepcopy
 from typing import Any
 
@@ -31,6 +33,8 @@ from ..registry.server_context import MANAGER
 from ..registry.strategy import Context
 from ..verbs.delete import check_preconditions, delete_object
 from .body import admit_body, check_namespace, check_place, decode_body, success
+
+log = logging.getLogger(__name__)
 
 _VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
 _MANY = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -137,11 +141,18 @@ async def _budget(registry: Registry, pod: Any) -> Item | None:
     await budgets.consistent()
     found = []
     keys = budgets.partition.scan(budgets.scope(pod.metadata.namespace))
-    for item, budget in budgets.decode_all(budgets.partition.items[key] for key in keys):
+    items = [budgets.partition.items[key] for key in keys]
+    for item, budget in budgets.decode_all(items):
         spec = budget.spec
         if spec is None or spec.selector is None:
             continue
-        if labels.from_label_selector(spec.selector).matches(pod.metadata.labels or {}):
+        await asyncio.sleep(0)  # a selector may have 100,000 values: others have their turn between two
+        try:
+            selector = labels.from_label_selector(spec.selector)
+        except labels.SelectorError as error:  # as upstream: it selects nothing
+            log.warning("the selector of %s cannot be read: %s", item.key, error)
+            continue
+        if selector.matches(pod.metadata.labels or {}):
             found.append(item)
     if len(found) > 1:
         raise APIError(_MANY)

@@ -49,8 +49,7 @@ def _of_revision(controller: DaemonSetController, revision: ControllerRevision) 
     if controller_of(revision) is not None:
         key = controller.owner_key(revision)
         return [key] if key else []
-    namespace = key_of(revision).namespace
-    return [key_of(each) for each in controller.own.in_namespace(namespace) if controller.selects(each, revision)]
+    return [key_of(each) for each in controller.selecting(revision)]
 
 
 class DaemonSetController(Controller[DaemonSet]):

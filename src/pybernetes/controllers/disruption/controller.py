@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pybernetes.api import errors, labels
+from pybernetes.api import errors
 from pybernetes.api.apps.v1 import Deployment, ReplicaSet, StatefulSet
 from pybernetes.api.core.podconditions import update_pod_condition
 from pybernetes.api.core.v1.pod import Pod, PodCondition
@@ -52,7 +52,7 @@ class Owner(NamedTuple):
 
 
 def _budgets(controller: DisruptionController, pod: Pod) -> Iterable[Key]:
-    found = [each for each in controller.own.in_namespace(key_of(pod).namespace) if controller.selects(each, pod)]
+    found = controller.selecting(pod)
     if len(found) > 1:
         key = key_of(pod)
         message = (
@@ -142,7 +142,7 @@ class DisruptionController(Controller[PodDisruptionBudget]):
         return disrupted.again + 0.001 if disrupted.again is not None else None
 
     def _selected(self, budget: PodDisruptionBudget) -> list[Pod]:
-        chosen = labels.from_label_selector(budget.spec.selector if budget.spec else None)
+        chosen = self.selector_of(budget)
         return [pod for pod in self.pods.in_namespace(key_of(budget).namespace) if chosen.matches(labels_of(pod))]
 
     # -- how many pods there should be

@@ -180,9 +180,8 @@ class EndpointSliceController(Controller[Service]):
             self.queue.add(_TOPOLOGY)
 
     def _wake_selecting(self, pod: Pod) -> None:
-        for service in self.own.in_namespace(meta(pod).namespace or ""):
-            if self.selects(service, pod):
-                self.queue.add(key_of(service))
+        for service in self.selecting(pod):
+            self.queue.add(key_of(service))
 
 
 def _is_ours(each: EndpointSlice) -> bool:

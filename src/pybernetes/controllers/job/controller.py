@@ -165,9 +165,8 @@ class JobController(Controller[Job]):
     def _orphan_pod(self, pod: Pod) -> None:
         if has_tracking_finalizer(pod):
             self._orphans.add(Orphan(*key_of(pod)))
-        for job in self.own.in_namespace(key_of(pod).namespace):
-            if self.selects(job, pod):
-                self.enqueue(job, BATCH_PERIOD)
+        for job in self.selecting(pod):
+            self.enqueue(job, BATCH_PERIOD)
 
     # -- working
 
