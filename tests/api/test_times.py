@@ -132,7 +132,7 @@ def test_every_duration_survives_being_printed(nanos: int) -> None:
     assert times.parse_duration(times.format_duration(nanos)) == nanos
 
 
-def test_a_fake_clock_moves_only_when_told() -> None:
+def test_a_fake_clock_moves_only_by_calls() -> None:
     clock = times.FakeClock(100.0)
     assert (clock.now(), clock.monotonic()) == (100.0, 0.0)
     clock.advance(5)

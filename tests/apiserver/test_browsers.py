@@ -29,7 +29,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 @pytest.mark.parametrize("origin", ["https://ui.example", "https://ui.example:8443", "http://other.example"])
-def test_a_page_that_is_let_in_is_told_so(server: ApiServer, origin: str) -> None:
+def test_an_allowed_origin_gets_cors_headers(server: ApiServer, origin: str) -> None:
     answer = Client(server).get("/api/v1/namespaces", Origin=origin)
     assert answer.status == 200
     assert answer.headers["Access-Control-Allow-Origin"] == origin

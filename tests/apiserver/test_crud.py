@@ -256,7 +256,7 @@ def test_a_resource_version_is_not_for_new_objects_but_may_be_tried(client: Clie
     assert (tried.status, tried.json["metadata"]["resourceVersion"]) == (201, "7")
 
 
-def test_nobody_owns_a_deletion_that_is_not_taken_over(client: Client, namespace: str) -> None:
+def test_dropped_deletion_fields_have_no_manager(client: Client, namespace: str) -> None:
     metadata = {"name": "a", "deletionTimestamp": "2020-01-01T00:00:00Z", "deletionGracePeriodSeconds": 5}
     made = client.post(f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": metadata}).json
     assert not {"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"} & made["metadata"].keys()
@@ -316,7 +316,7 @@ def test_what_lasts_takes_no_notice_of_a_timeout(client: Client) -> None:
     assert client.get("/api/v1/namespaces?watch=1&timeoutSeconds=1&timeout=x").status == 200
 
 
-def test_an_object_without_a_name_is_told_everything_that_is_wrong(client: Client, namespace: str) -> None:
+def test_an_object_without_a_name_gets_all_its_errors(client: Client, namespace: str) -> None:
     answer = client.post(f"/api/v1/namespaces/{namespace}/pods", {})
     assert [cause["field"] for cause in answer.json["details"]["causes"]] == ["metadata.name", "spec.containers"]
 

@@ -13,7 +13,7 @@ from pybernetes.apiserver.requestinfo import request_info
 from pybernetes.net.http import OVERDUE, Request, Response
 
 
-async def test_who_waits_too_long_is_told_so_and_who_has_left_is_not() -> None:
+async def test_a_timeout_is_reported_unless_the_client_has_left() -> None:
     begun = asyncio.Event()
 
     async def forever(request: Request) -> Response:

@@ -108,7 +108,7 @@ def test_events_have_no_dependents_to_wait_for(client: Client, namespace: str) -
     assert client.get(f"{path}/e").status == 404
 
 
-def test_the_pods_of_a_deleted_job_stay_and_the_client_is_told(client: Client, namespace: str) -> None:
+def test_the_pods_of_a_deleted_job_stay_with_a_warning(client: Client, namespace: str) -> None:
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
     spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
     client.post(path, {"metadata": {"name": "j"}, "spec": spec})

@@ -119,7 +119,7 @@ def test_what_is_not_http_gets_400_and_is_closed(client: Client, rubbish: bytes)
 
 
 @pytest.mark.parametrize("method", ["FOO", "get", "PURGE", "LIST", "A" * 200])
-def test_methods_that_nobody_knows_are_not_allowed(client: Client, namespace: str, method: str) -> None:
+def test_unknown_methods_are_not_allowed(client: Client, namespace: str, method: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     head = f"HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\nContent-Length: 2\r\n\r\n{{}}"
     with raw(client) as connection:
@@ -269,7 +269,7 @@ def test_a_watcher_that_leaves_is_forgotten(client: Client, namespace: str) -> N
         assert time.monotonic() < deadline
 
 
-def test_requests_that_begin_alike_are_told_apart_by_their_bodies(client: Client, namespace: str) -> None:
+def test_requests_with_equal_heads_differ_by_their_bodies(client: Client, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
 
     def message(name: str) -> bytes:
@@ -357,7 +357,7 @@ def test_what_comes_behind_the_body_is_no_header(client: Client) -> None:
         assert read_answer(connection)[0] in (401, 403)
 
 
-def test_a_wish_to_leave_http_that_is_not_granted_loses_no_request(client: Client) -> None:
+def test_a_refused_upgrade_loses_no_request(client: Client) -> None:
     wish = b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
     with raw(client) as connection:
         for _ in range(2):

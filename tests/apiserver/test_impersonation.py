@@ -117,7 +117,7 @@ def _try(authorizer: _Only, requestor: User, headers: dict[str, str]) -> User:
     return user
 
 
-def test_nobody_impersonates_without_permission() -> None:
+def test_impersonation_needs_permission() -> None:
     async def never(request: Request) -> None:
         raise AssertionError("the request went on")
 

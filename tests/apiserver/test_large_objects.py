@@ -65,7 +65,7 @@ def test_others_are_answered_while_a_large_object_is_applied_patched_and_replace
     assert {each["value"] for each in found["spec"]["template"]["spec"]["containers"][0]["env"]} == {"w"}
 
 
-def test_what_is_wrong_with_a_large_object_is_told_as_for_a_small_one(admin: Client) -> None:
+def test_what_is_wrong_with_a_large_object_is_reported_as_for_a_small_one(admin: Client) -> None:
     wrong = deployment(5_000)
     wrong["metadata"]["name"] = "wrong"
     wrong["spec"]["template"]["spec"]["containers"][0]["image"] = ""

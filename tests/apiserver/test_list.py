@@ -72,7 +72,7 @@ def test_bad_selectors_are_refused(client: Client, path: str) -> None:
     )
 
 
-def test_what_is_wrong_is_told_in_upstreams_order(client: Client, path: str) -> None:
+def test_errors_come_in_upstreams_order(client: Client, path: str) -> None:
     wrong = ["limit=x", "labelSelector=a b", "fieldSelector=a", "resourceVersionMatch=Exact", "fieldSelector=a=b"]
     told = ["strconv.ParseInt", "unable to parse requirement", "invalid selector", "ListOptions", "a known field"]
     for index, words in enumerate(told):
@@ -204,7 +204,7 @@ def test_a_version_that_is_no_number_is_a_bad_request(client: Client, path: str)
         assert (answer.status, answer.message) == (400, message)
 
 
-def test_fields_that_cannot_be_selected_by_are_told_in_the_words_of_the_kind(client: Client) -> None:
+def test_unsupported_field_selectors_get_the_error_of_the_kind(client: Client) -> None:
     for path, message in (
         ("/api/v1/pods", "field label not supported: x"),
         ("/apis/batch/v1/jobs", 'field label "x" not supported for Job'),

@@ -18,7 +18,7 @@ def path(client: Client, namespace: str) -> str:
     return path
 
 
-def test_a_type_nobody_writes_is_refused_by_name(client: Client, path: str) -> None:
+def test_an_unsupported_media_type_is_refused_by_name(client: Client, path: str) -> None:
     answer = client.get(f"{path}/a", Accept="text/plain")
     assert answer.status == 406
     assert answer.message == "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml"
@@ -30,7 +30,9 @@ def test_an_odd_quality_is_accepted(client: Client, path: str, quality: str) -> 
     assert client.get(f"{path}/a", Accept=f"application/json;q={quality}").status == 200
 
 
-def test_a_transformation_that_does_not_fit_is_told_after_the_object_was_looked_for(client: Client, path: str) -> None:
+def test_a_transformation_that_does_not_fit_is_reported_after_the_object_was_looked_for(
+    client: Client, path: str
+) -> None:
     one = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
     many = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
     answer = client.get(path, Accept=one)

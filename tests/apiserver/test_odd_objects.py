@@ -21,7 +21,7 @@ def cells(client: Client, path: str) -> list[list[Any]]:
     return [row["cells"] for row in listed.json["rows"]]
 
 
-def test_an_event_of_the_year_0_is_shown_in_tables_and_watches_and_stops_nobody(client: Client, namespace: str) -> None:
+def test_an_event_of_the_year_0_is_shown_in_tables_and_watches(client: Client, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/events"
     connection = client.connect()
     headers = {"Authorization": f"Bearer {client.token}", "Accept": TABLE}

@@ -143,7 +143,7 @@ def test_what_would_not_be_kept_to_is_refused(flag: str, capsys: pytest.CaptureF
     assert f"error: {flag.partition('=')[0]}: " in capsys.readouterr().err
 
 
-def test_what_has_no_effect_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_without_effect_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     parse("--goaway-chance=0.01", "--http2-max-streams-per-connection=9", "--watch-cache=false")
     told = capsys.readouterr().err.splitlines()
     assert told == [

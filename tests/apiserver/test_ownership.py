@@ -37,7 +37,7 @@ def test_the_generation_of_a_template_is_not_applied(client: Client, namespace: 
     assert metadata_by_manager(client.patch(path, body, "apply").json) == {"one": None}
 
 
-def test_an_empty_list_is_owned_where_it_is_told_from_none(client: Client, namespace: str) -> None:
+def test_an_empty_list_is_owned_where_it_differs_from_none(client: Client, namespace: str) -> None:
     path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
     body = {"metadata": {"name": "a"}, "addressType": "IPv4", "endpoints": []}
     (entry,) = client.post(path, body).json["metadata"]["managedFields"]

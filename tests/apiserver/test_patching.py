@@ -286,7 +286,7 @@ def test_apply_cannot_change_the_uid(client: Client, path: str) -> None:
     assert client.patch(f"{path}/a?fieldManager=m", body, "apply").status == 422
 
 
-def test_everything_that_is_wrong_with_the_options_of_an_apply_is_told(client: Client, path: str) -> None:
+def test_everything_that_is_wrong_with_the_options_of_an_apply_is_reported(client: Client, path: str) -> None:
     answer = client.patch(f"{path}/a?fieldValidation=x&dryRun=y", {"apiVersion": "v1", "kind": "ConfigMap"}, "apply")
     assert answer.status == 422
     assert [cause["field"] for cause in answer.json["details"]["causes"]] == [

@@ -21,7 +21,7 @@ def test_who_is_not_known_gets_401_and_no_reason(cluster: ApiServer) -> None:
         assert answer.json["reason"] == answer.json["message"] == "Unauthorized"
 
 
-def test_health_and_version_are_for_everybody(cluster: ApiServer) -> None:
+def test_health_and_version_are_public(cluster: ApiServer) -> None:
     nobody = Client(cluster, "")
     for path in ("/healthz", "/livez", "/readyz"):
         assert nobody.get(path).body == b"ok"
@@ -131,7 +131,7 @@ def test_what_a_built_in_group_does_not_serve_is_404_with_a_status(client: Clien
         assert answer.message == "the server could not find the requested resource"
 
 
-def test_what_nobody_knows_is_404_in_plain_text(client: Client) -> None:
+def test_unknown_paths_are_404_in_plain_text(client: Client) -> None:
     for path in ("/nope", "/apis/nope", "/apis/nope/v1/things", "/healthz/nope", "/openapi/v4", "/metrics/x"):
         answer = client.get(path)
         assert (answer.status, answer.body) == (404, b"404 page not found\n"), path

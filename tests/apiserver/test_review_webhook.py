@@ -135,7 +135,7 @@ async def test_a_time_to_come_back_is_kept_as_long_as_there_is_time(tmp_path: Pa
     assert len(hook.asked) == 1
 
 
-async def test_whoever_is_refused_reads_the_words_of_the_webhook(tmp_path: Path) -> None:
+async def test_a_refused_request_gets_the_webhooks_message(tmp_path: Path) -> None:
     async with Hook(answer(500)) as hook:
         with pytest.raises(WebhookFailed, match=r'^an error on the server \("{}"\) has prevented the request from'):
             await hook.client(tmp_path).post(b"{}")
@@ -148,7 +148,7 @@ async def test_a_time_to_come_back_that_is_no_number_is_none(tmp_path: Path) -> 
     assert len(hook.asked) == 1
 
 
-async def test_the_time_there_is_is_told_and_credentials_are_not_sent_in_the_clear(tmp_path: Path) -> None:
+async def test_the_timeout_is_sent_and_credentials_are_not_sent_in_the_clear(tmp_path: Path) -> None:
     async with Hook(answer(200)) as hook:
         client = hook.client(tmp_path)
         await client.post(b"{}")

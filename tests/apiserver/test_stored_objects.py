@@ -127,7 +127,7 @@ def test_fields_of_a_later_version_are_tolerated_in_the_store_and_reported_in_a_
         assert client.post(f"{path}?fieldValidation=Strict", strict).status == 400
 
 
-def test_an_object_with_a_field_of_a_wrong_type_concerns_nobody_else(url: str, tmp_path: Path) -> None:
+def test_an_object_with_a_field_of_a_wrong_type_does_not_affect_others(url: str, tmp_path: Path) -> None:
     with served(url, tmp_path / "first"):
         pass
     for key in (

@@ -86,7 +86,7 @@ def test_an_eviction_names_its_pod(client: Client, pod: str, meta: dict[str, str
     assert "deletionTimestamp" not in client.get(pod).json["metadata"]
 
 
-def test_an_evicted_pod_is_told_why(client: Client, pod: str) -> None:
+def test_an_evicted_pod_has_the_condition_disruption_target(client: Client, pod: str) -> None:
     body = {"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": "p"}}
     body["deleteOptions"] = {"gracePeriodSeconds": 7}
     assert client.post(f"{pod}/eviction", body).status == 201
@@ -138,7 +138,7 @@ def test_a_local_review_asks_about_its_namespace(client: Client, namespace: str)
     assert client.post(path, {"spec": asked}).json["metadata"]["namespace"] == namespace
 
 
-def test_a_token_nobody_knows_is_told_so(client: Client) -> None:
+def test_an_unknown_token_is_not_authenticated(client: Client) -> None:
     review = client.post("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "nope"}}).json
     assert review["status"] == {"user": {}, "error": "invalid bearer token"}
 

@@ -34,7 +34,7 @@ def test_changes_arrive_in_order_with_growing_versions(client: Client, path: str
     assert versions == sorted(set(versions))
 
 
-def test_a_version_that_is_not_yet_known_is_told_in_the_answer_if_the_state_was_asked_for(
+def test_a_version_that_is_not_yet_known_is_reported_in_the_answer_if_the_state_was_asked_for(
     client: Client, path: str
 ) -> None:
     query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99999999"

@@ -38,7 +38,7 @@ def test_zeros_are_left_out_unless_they_are_pointers(client: Client, namespace: 
     assert spec["containers"][0]["env"] == [{"name": "E"}]
 
 
-def test_nobody_owns_a_zero_that_is_left_out(client: Client, namespace: str) -> None:
+def test_an_omitted_zero_has_no_manager(client: Client, namespace: str) -> None:
     pod = make_pod(client, namespace, hostNetwork=False, subdomain="")
     owned = pod["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]
     assert not {"f:hostNetwork", "f:subdomain"} & owned.keys()

@@ -76,7 +76,7 @@ def test_only_the_first_document_counts() -> None:
     assert read("---\na: 1\n---\nb: 2\n") == {"a": 1}
 
 
-def test_keys_given_twice_are_told_with_their_line() -> None:
+def test_keys_given_twice_are_reported_with_their_line() -> None:
     json, repeated = yaml_to_json(b"a: 1\nb: 2\na: 3\n")
     assert msgspec.json.decode(json) == {"a": 3, "b": 2}
     assert repeated == ['line 3: key "a" already set in map']
@@ -87,7 +87,7 @@ def test_the_line_of_a_key_given_twice_is_that_of_its_value_and_inner_keys_come_
     assert repeated == ['line 5: key "b" already set in map', 'line 3: key "a" already set in map']
 
 
-def test_unknown_fields_are_told_in_the_order_of_names(client: Client, namespace: str) -> None:
+def test_unknown_fields_are_reported_in_the_order_of_names(client: Client, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps?dryRun=All"
     made = client.post(path, b"z: 1\nmetadata: {name: a, x: 1, Labels: {}}\n", Content_Type="application/yaml")
     assert [each.split('\\"')[1] for each in made.warnings] == ["metadata.Labels", "metadata.x", "z"]
@@ -99,7 +99,7 @@ def test_options_of_a_delete_that_cannot_be_read(client: Client, namespace: str)
     assert (answer.status, answer.message) == (400, "yaml: mapping values are not allowed in this context")
 
 
-def test_an_apply_that_cannot_be_merged_is_told_so_before_its_repeated_keys(client: Client, namespace: str) -> None:
+def test_a_failed_merge_of_an_apply_is_reported_before_its_repeated_keys(client: Client, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps/a?fieldManager=m&fieldValidation=Strict"
     head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
     wrong = client.patch(path, f"{head}data: {{a: b, a: [1]}}\n".encode(), "apply")

@@ -54,7 +54,7 @@ def test_flags_have_the_forms_that_go_gives_them(client: Client) -> None:
     assert flags["audit-policy-file"] == ""
 
 
-def test_every_flag_is_told() -> None:
+def test_every_flag_is_listed() -> None:
     given = ["--etcd-servers=memory://", "--runtime-config=api/all=false,apps/v1=true", "--service-account-issuer=a"]
     values = options.flag_values(options.parse(given))
     assert values["runtime-config"] == "api/all=false,apps/v1=true"

@@ -25,7 +25,7 @@ from pybernetes.client.checks import Checks
         ),
     ],
 )
-def test_checks_are_told_as_upstream_tells_them(path: str, query: str, status: int, text: str) -> None:
+def test_checks_are_reported_as_upstream_tells_them(path: str, query: str, status: int, text: str) -> None:
     checks = Checks({"livez": {"ping": lambda: True}, "readyz": {"ping": lambda: "", "work": lambda: "it is broken"}})
     assert checks.answer(path, query) == (status, text)
 

@@ -79,7 +79,7 @@ async def test_the_program_is_the_field_manager(connect: Connect, namespace: str
         assert [entry.manager for entry in made.metadata.managed_fields] == ["test-client"]
 
 
-async def test_who_acts_as_somebody_else_does_so_in_all_its_components(connect: Connect) -> None:
+async def test_impersonation_applies_to_all_requests_of_a_client(connect: Connect) -> None:
     async with connect() as client:
         somebody = client.acting_as("somebody", ["a-group"], "program")
         for each in (somebody, somebody.for_component("part")):
@@ -295,7 +295,7 @@ def test_fields_of_a_newer_server_are_left_out() -> None:
         ),
     ],
 )
-def test_refusals_become_exceptions_whoever_speaks(
+def test_errors_become_exceptions_with_any_server(
     status: int, headers: dict[str, str], body: bytes, kind: type[errors.APIError], text: str
 ) -> None:
     error = error_of(status, headers, body)

@@ -128,7 +128,7 @@ def test_inside_of_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (found.server, found.token, found.namespace) == ("https://[fd00::1]:443", "tok", "mine")
 
 
-def test_tls_checks_the_server_unless_told_not_to(cluster: tools.ApiServer) -> None:
+def test_tls_verifies_the_server_by_default(cluster: tools.ApiServer) -> None:
     found = config.load(cluster.kubeconfig)
     context = found.tls()
     assert context is not None

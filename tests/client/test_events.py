@@ -62,7 +62,7 @@ def test_from_the_tenth_message_on_similar_events_are_combined() -> None:
     }
 
 
-def test_after_ten_quiet_minutes_events_are_told_apart_again() -> None:
+def test_after_ten_quiet_minutes_events_are_separate_again() -> None:
     stage = Stage()
     for number in range(12):
         stage.tell(f"message {number}")
@@ -108,7 +108,7 @@ async def test_events_reach_the_server_and_repeated_ones_are_counted(connect: Co
         running.cancel()
 
 
-async def test_too_many_events_are_dropped_and_nobody_waits(connect: Connect, namespace: str) -> None:
+async def test_too_many_events_are_dropped_without_waiting(connect: Connect, namespace: str) -> None:
     async with connect() as client:
         broadcaster = EventBroadcaster(client, JumpingClock())
         pod = Pod(metadata=ObjectMeta(name="a", namespace=namespace))

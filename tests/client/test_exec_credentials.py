@@ -105,7 +105,7 @@ async def test_a_credential_is_renewed_before_it_expires_and_not_at_every_reques
     assert (await credentials.get()).token == "t2"
 
 
-async def test_a_failure_of_the_plugin_is_told_to_all_and_the_next_request_tries_again(tmp_path: Path) -> None:
+async def test_a_failure_of_the_plugin_fails_all_waiting_requests_and_the_next_one_retries(tmp_path: Path) -> None:
     broken = plugin(tmp_path, "not JSON")
     credentials = ExecCredentials(broken, FakeClock())
     found = await asyncio.gather(credentials.get(), credentials.get(), return_exceptions=True)

@@ -84,7 +84,7 @@ async def test_a_get_on_a_connection_that_the_server_just_closed_is_sent_again_a
         assert (await client.request("POST", "/", {})).status == 200
 
 
-async def test_a_kept_connection_whose_end_nobody_has_looked_at_yet_is_not_used() -> None:
+async def test_a_kept_connection_with_an_unread_end_is_not_used() -> None:
     writers: list[asyncio.StreamWriter] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -168,7 +168,7 @@ async def test_requests_that_take_long_get_a_connection_each() -> None:
         assert [each.status for each in answers] == [200] * 30
 
 
-async def test_a_handshake_that_hangs_holds_up_nobody_for_long() -> None:
+async def test_a_handshake_that_hangs_holds_up_others_briefly() -> None:
     hanging = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -317,7 +317,7 @@ async def test_a_slow_reader_of_a_stream_slows_the_server_down() -> None:
         stream.close()
 
 
-async def test_nobody_listening_is_a_failed_connection() -> None:
+async def test_a_refused_connection_is_a_failed_connection() -> None:
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     server.close()

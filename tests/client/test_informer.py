@@ -142,7 +142,7 @@ async def test_the_stream_of_a_list_fills_the_cache_and_goes_on_as_a_watch() -> 
     assert script.asked == [("", True)]
 
 
-async def test_nothing_is_told_and_nothing_synced_before_the_list_is_complete() -> None:
+async def test_nothing_is_delivered_and_nothing_synced_before_the_list_is_complete() -> None:
     informer, heard = await play(Script([added("a", 1), HANG]))
     assert heard == []
     assert not informer.has_synced
@@ -168,7 +168,9 @@ async def test_a_lost_connection_is_no_reason_to_list_again() -> None:
 
 
 @pytest.mark.parametrize("error", [errors.ResourceExpired("too old"), errors.InternalError("oops")])
-async def test_after_a_revision_is_gone_everything_is_listed_and_only_the_difference_is_told(error: Exception) -> None:
+async def test_after_a_revision_is_gone_everything_is_listed_and_only_the_difference_is_delivered(
+    error: Exception,
+) -> None:
     script = Script(
         [added("a", 1), added("b", 2), added("c", 3), bookmark(5, end=True), error],
         [added("b", 2), added("c", 8), added("d", 9), bookmark(10, end=True), HANG],
@@ -221,7 +223,7 @@ async def test_a_deletion_tells_the_final_state_and_one_of_the_unknown_nothing()
     assert heard == ["+a1", "-a6"]
 
 
-async def test_a_late_handler_hears_what_is_there_and_one_that_fails_or_leaves_hurts_nobody() -> None:
+async def test_a_late_handler_gets_present_objects_and_one_that_fails_or_leaves_affects_no_other() -> None:
     script = Script([added("a", 1), bookmark(5, end=True), HANG])
     informer, _ = await play(script)
 
@@ -473,7 +475,7 @@ async def test_a_later_event_of_the_same_object_brings_the_missed_one_along() ->
     assert clock.timers == 0
 
 
-async def test_an_object_that_went_while_it_could_not_be_delivered_is_told_as_gone() -> None:
+async def test_an_object_that_went_while_it_could_not_be_delivered_is_reported_as_gone() -> None:
     clock = FakeClock()
     informer: Informer[ConfigMap] = Informer("configmaps", Script(), clock)
     failing = Failing(informer, "a")

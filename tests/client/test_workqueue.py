@@ -42,7 +42,7 @@ async def test_an_item_added_while_it_is_worked_on_comes_once_more_and_not_befor
     assert len(queue) == 0
 
 
-async def test_a_delayed_item_comes_when_its_time_has_come_and_the_earliest_wish_counts() -> None:
+async def test_a_delayed_item_comes_at_the_earliest_of_its_times() -> None:
     clock = FakeClock()
     queue = make(clock)
     queue.add_after("a", 10)

@@ -52,14 +52,14 @@ def test_where_the_kernel_may_give_any_to_connections_it_chooses(
     assert free_port(LOOPBACK) not in few
 
 
-def test_an_address_of_somebody_else_is_an_error() -> None:
+def test_an_address_of_another_machine_is_an_error() -> None:
     with pytest.raises(OSError, match="Cannot assign requested address"):
         free_port("192.0.2.1")
     with pytest.raises(ClusterError, match="port 0 cannot be used: Cannot assign requested address"):
         starting._free_port(0, "192.0.2.1")
 
 
-def test_a_port_that_is_chosen_may_be_somebody_elses_at_another_address(few: range) -> None:
+def test_a_chosen_port_may_be_in_use_at_another_address(few: range) -> None:
     """The API server's is chosen at the address of the nodes; others listen at the loopback's then."""
     with socket.create_server((LOOPBACK, few[0])):
         assert starting._free_port(0, apart_from=(few[0],)) in few[1:]

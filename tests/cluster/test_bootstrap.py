@@ -98,7 +98,7 @@ def load() -> dict[str, Any]:
     return runpy.run_path(str(tools.ROOT / "pyb"))
 
 
-def test_an_old_python_is_told_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_old_python_gets_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     version = namedtuple("version", "major minor micro releaselevel serial")
     script = load()
     monkeypatch.setattr(sys, "version_info", version(3, 9, 2, "final", 0))

@@ -69,7 +69,7 @@ def test_bench_runs_a_file_of_the_bench_folder(
     assert "there are: demo_of_pyb_tests\n" in capsys.readouterr().err
 
 
-def test_a_benchmark_that_is_told_to_end_takes_down_what_it_started(tmp_path: Path) -> None:
+def test_a_terminated_benchmark_takes_down_what_it_started(tmp_path: Path) -> None:
     (tmp_path / "bench").mkdir()
     (tmp_path / "bench" / "demo.py").write_text(
         "import asyncio, os, signal, subprocess\n"

@@ -328,7 +328,7 @@ def test_a_container_that_keeps_ending_shows_the_end_of_its_log() -> None:
     assert answer.details == ("The last lines of c:", *(f"  {number}" for number in range(10, 20)))
 
 
-def test_a_resize_that_waits_is_told_of_a_pod_that_runs() -> None:
+def test_a_pending_resize_is_reported_for_a_running_pod() -> None:
     pending = {"type": "PodResizePending", "status": "True", "reason": "Deferred", "message": "no room"}
     status = {**READY_POD, "conditions": [*READY_POD["conditions"], pending]}
     answer = explain(Facts(pod(nodeName="n", status=status), node=READY))

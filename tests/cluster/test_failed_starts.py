@@ -70,7 +70,7 @@ def test_what_was_there_before_a_start_that_fails_is_there_after_it(pyb: Shell) 
     assert place.read_record() == record
 
 
-def test_rules_that_are_wrong_are_told_before_anything_is_made(pyb: Shell) -> None:
+def test_rules_that_are_wrong_are_reported_before_anything_is_made(pyb: Shell) -> None:
     rules = pyb.home / "rules.yaml"
     rules.write_text("rules:\n- settings: {run-forr: 1s}\n")
     told = pyb("up", "--simulated-nodes=1", f"--simulation-rules={rules}", code=1).stderr
@@ -89,7 +89,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(pyb: Shell, where: str) -> 
 
 
 @pytest.mark.parametrize(("size", "told"), [("40k", "No space left on device"), ("320k", "its disk has room for")])
-def test_a_full_disk_is_told(pyb: Shell, size: str, told: str) -> None:
+def test_a_full_disk_is_reported(pyb: Shell, size: str, told: str) -> None:
     small = pyb.home / "small"
     small.mkdir()
     if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "x", small]).returncode:

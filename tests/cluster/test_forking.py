@@ -125,7 +125,7 @@ def test_what_is_warmed_up_leaves_one_thread_and_no_descriptor() -> None:
     assert done.stdout == "1 [0, 1, 2]\n", done.stderr
 
 
-def test_a_warm_process_that_is_told_nothing_ends(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_warm_process_without_an_order_ends(capfd: pytest.CaptureFixture[str]) -> None:
     done = subprocess.run([*forking.PYTHON, "warm"], stdin=subprocess.DEVNULL)
     assert done.returncode == 0
     assert capfd.readouterr() == ("", "")

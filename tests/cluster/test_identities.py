@@ -75,7 +75,7 @@ def test_controllers_work_as_service_accounts_of_their_own(run: Kubectl) -> None
         ("system:anonymous", "list", "pods", "no"),
     ],
 )
-def test_nobody_may_more_than_upstream_lets_them(
+def test_no_component_has_more_permissions_than_upstreams(
     run: Kubectl, user: str, verb: str, resource: str, answer: str
 ) -> None:
     said = run("auth", "can-i", verb, *resource.split(), f"--as={user}", "--as-group=system:authenticated")

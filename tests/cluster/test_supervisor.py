@@ -156,7 +156,7 @@ def test_components_have_no_input_a_group_of_their_own_and_default_signals(tmp_p
         assert sorted(os.listdir(f"/proc/{child.pid}/fd")) == ["0", "1", "2"]
 
 
-def test_an_idle_supervisor_is_small_and_asleep(tmp_path: Path) -> None:
+def test_an_idle_supervisor_is_small_and_sleeps(tmp_path: Path) -> None:
     with supervise(tmp_path, a=SLEEP) as cluster:
         tools.wait_until(lambda: cluster.child("a"), "a runs")
         state = Path(f"/proc/{cluster.process.pid}/status")

@@ -84,7 +84,7 @@ def test_a_mirror_with_a_bad_moment_is_asked_again(machine: Machine) -> None:
     assert machine.calls().count("apt-get -qq update") == 2
 
 
-def test_a_machine_without_apt_is_told_what_is_needed(machine: Machine) -> None:
+def test_without_apt_the_needed_packages_are_named(machine: Machine) -> None:
     (machine.bin / "apt-get").unlink()
     with pytest.raises(ClusterError, match=r"etcd-server, wrk, .*kubernetes-client"):
         command.install_programs(machine.project)

@@ -123,7 +123,7 @@ def test_many_processes_at_once_never_share_an_address(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["rename", "write"])
-def test_a_crash_while_an_address_is_taken_takes_it_for_nobody(tmp_path: Path, step: str) -> None:
+def test_a_crash_while_an_address_is_taken_leaks_no_address(tmp_path: Path, step: str) -> None:
     """The processes end themselves where they would write the owner, and where the address would get its name."""
     script = (
         "import io, ipaddress, os, signal, sys\n"

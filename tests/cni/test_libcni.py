@@ -189,7 +189,7 @@ def test_a_result_that_was_kept_before_there_was_a_kind_is_understood(recorded: 
     assert recorded.calls()[0][2]["prevResult"]["ips"] == PRINTED["ips"]
 
 
-def test_before_0_4_there_is_no_check_and_nothing_is_told_at_delete(recorded: Recorded) -> None:
+def test_before_0_4_there_is_no_check_and_no_previous_result_at_delete(recorded: Recorded) -> None:
     pods = network({"type": "first", "print": {"ip4": {"ip": "10.0.0.2/24"}}}, version="0.2.0")
     assert recorded.cni.add(pods, RUNTIME)["ips"] == PRINTED["ips"]
     with pytest.raises(CNIError, match=r'configuration version "0.2.0" does not support the CHECK command'):
@@ -199,7 +199,7 @@ def test_before_0_4_there_is_no_check_and_nothing_is_told_at_delete(recorded: Re
     assert "prevResult" not in recorded.calls()[0][2]
 
 
-def test_a_check_that_is_switched_off_asks_nobody(recorded: Recorded) -> None:
+def test_a_disabled_check_calls_no_plugin(recorded: Recorded) -> None:
     recorded.cni.check(network({"type": "first"}, disableCheck=True), RUNTIME)
     assert recorded.calls() == []
 
@@ -336,7 +336,7 @@ def test_a_plugin_that_knows_no_version_command_is_of_the_first(tmp_path: Path) 
     assert Plugins([str(tmp_path)]).versions("old") == ["0.1.0"]
 
 
-def test_gc_deletes_what_nobody_has_any_more_and_tells_the_plugins(recorded: Recorded) -> None:
+def test_gc_deletes_stale_attachments_and_calls_the_plugins(recorded: Recorded) -> None:
     pods = network({"type": "first", "print": PRINTED}, version="1.1.0")
     other = network({"type": "first", "print": PRINTED}, name="other", version="1.1.0")
     for container in ("c1", "c2", "c3"):

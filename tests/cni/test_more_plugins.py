@@ -305,7 +305,7 @@ def test_a_kernel_without_ipvlan_or_vlan_says_so(lab: Lab, tmp_path: Path, kind:
 
 @pytest.mark.parametrize("name", ["macvlan", "vlan", "ptp", "tuning", "bandwidth", "firewall"])
 @pytest.mark.parametrize("broken", ["link", "address", "more"])
-def test_a_check_finds_what_somebody_changed(lab: Lab, tmp_path: Path, name: str, broken: str) -> None:
+def test_a_check_finds_changes(lab: Lab, tmp_path: Path, name: str, broken: str) -> None:
     with_uplink(lab)
     if name == "vlan":
         skip_without(lab, name)
@@ -328,7 +328,7 @@ def test_a_check_finds_what_somebody_changed(lab: Lab, tmp_path: Path, name: str
         lab.run(lab.node, cni.check, made, runtime(lab))
 
 
-def test_noop_reports_what_it_was_told_to_and_writes_down_how_it_was_called(tmp_path: Path) -> None:
+def test_noop_returns_the_configured_result_and_records_its_calls(tmp_path: Path) -> None:
     log = tmp_path / "debug.json"
     reported = {"cniVersion": "1.0.0", "ips": [{"address": "10.1.2.3/24"}]}
     plugin = {"type": "noop", "debugFile": str(log), "debugBehavior": {"reportResult": reported}}

@@ -339,7 +339,7 @@ def test_a_new_pod_gets_the_packets_of_a_udp_port_that_another_had(
 
 
 @pytest.mark.parametrize("broken", ["link", "address", "route", "rules", "lease", "bridge"])
-def test_a_check_finds_what_somebody_took_away(lab: Lab, tmp_path: Path, broken: str) -> None:
+def test_a_check_finds_missing_parts(lab: Lab, tmp_path: Path, broken: str) -> None:
     cni, pods = runtimes(tmp_path)["process"], network(tmp_path)
     lab.run(lab.node, cni.add, pods, runtime(lab))
     lab.run(lab.node, cni.check, pods, runtime(lab))

@@ -86,7 +86,7 @@ def test_what_no_result_may_look_like(printed: dict[str, Any], message: str | No
     assert str(refusal.value).startswith(message)
 
 
-def test_no_address_cannot_be_told_in_old_versions() -> None:
+def test_a_result_without_addresses_has_no_old_version() -> None:
     with pytest.raises(CNIError, match="cannot convert: no valid IP addresses"):
         results.written({}, "0.2.0")
     with pytest.raises(CNIError, match="unsupported CNI result version"):

@@ -79,7 +79,7 @@ def test_the_plugins_own_namespace_may_be_used_if_it_is_said_twice() -> None:
     assert call(environ, CONFIG) == (0, {"cniVersion": "1.0.0", "dns": {}})
 
 
-def test_versions_are_told_without_a_configuration() -> None:
+def test_versions_need_no_configuration() -> None:
     assert call({"CNI_COMMAND": "VERSION"}, b"") == (0, {"cniVersion": "1.1.0", "supportedVersions": list(SUPPORTED)})
 
 

@@ -90,7 +90,7 @@ async def test_a_terminating_pod_serves_and_is_not_ready(harness: MakeHarness) -
         await h.client.delete(Pod, "a", h.namespace, grace_period_seconds=0)
 
 
-async def test_a_slice_that_somebody_deletes_or_changes_is_made_right(harness: MakeHarness) -> None:
+async def test_a_deleted_or_changed_slice_is_restored(harness: MakeHarness) -> None:
     async with harness(SLICES) as h:
         name = await node(h)
         await service(h)

@@ -24,7 +24,7 @@ def test_ports_with_other_addresses_stay_apart() -> None:
     assert repack([subset(["a"], [], 1), subset(["b"], [], 2)]) == [subset(["a"], [], 1), subset(["b"], [], 2)]
 
 
-def test_an_address_that_is_ready_and_not_is_not() -> None:
+def test_an_address_listed_as_ready_and_not_ready_counts_as_not_ready() -> None:
     assert repack([subset(["a"], [], 1), subset([], ["a"], 1)]) == [subset([], ["a"], 1)]
     assert repack([subset([], ["a"], 1), subset(["a"], [], 1)]) == [subset([], ["a"], 1)]
 

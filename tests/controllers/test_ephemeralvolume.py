@@ -60,7 +60,7 @@ async def test_a_pod_gets_its_claim_and_gets_it_again(harness: MakeHarness) -> N
         assert "ephemeral_volume_controller_create_total 2" in h.manager.context.metrics.render().decode()
 
 
-async def test_a_claim_of_somebody_else_is_not_taken(harness: MakeHarness) -> None:
+async def test_a_claim_of_another_owner_is_not_taken(harness: MakeHarness) -> None:
     async with harness(EPHEMERAL, kubelet=False) as h:
         spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
         body = {"metadata": {"name": "web-scratch", "finalizers": []}, "spec": spec}

@@ -52,7 +52,7 @@ def test_dependents_of_an_absent_owner_are_tried_and_the_owner_is_remembered_as_
     assert identity in graph.absent_owners
 
 
-def test_a_virtual_owner_that_is_seen_becomes_real_and_nobody_is_tried() -> None:
+def test_a_virtual_owner_that_is_seen_becomes_real_and_nothing_is_deleted() -> None:
     graph = Graph()
     seen(graph, object_meta("pod", owner("rs")))
     actions = seen(graph, object_meta("rs"), "ReplicaSet")

@@ -166,7 +166,7 @@ async def test_a_controller_that_fails_is_shown_in_healthz_restarted_and_stops_n
             await asyncio.wait([task])
 
 
-async def test_health_is_for_everybody_and_metrics_for_whom_the_server_allows(server: tools.ApiServer) -> None:
+async def test_health_is_public_and_metrics_need_permission(server: tools.ApiServer) -> None:
     from pybernetes.client.health import About, HealthServer, serving_tls
     from pybernetes.client.metrics import Registry
 

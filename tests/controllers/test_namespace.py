@@ -99,7 +99,7 @@ async def test_pods_go_before_everything_else(harness: MakeHarness) -> None:
         await h.until(lambda: is_gone(h), "the namespace is gone")
 
 
-async def test_a_namespace_finalizer_of_somebody_else_stays(harness: MakeHarness) -> None:
+async def test_a_namespace_finalizer_of_another_controller_stays(harness: MakeHarness) -> None:
     async with harness(NAME) as h:
         namespace = await h.client.get(Namespace, h.namespace)
         assert namespace.spec is not None

@@ -64,7 +64,7 @@ async def test_objects_that_come_and_go_change_what_is_used(harness: MakeHarness
         await used(h, count__configmaps="0")
 
 
-async def test_what_admission_has_counted_is_not_taken_off_by_who_has_not_heard_of_it(harness: MakeHarness) -> None:
+async def test_usage_charged_by_admission_survives_a_controller_with_an_old_cache(harness: MakeHarness) -> None:
     async with harness(NAME) as h:
         await quota(h, hard={"pods": "5"})
         await used(h, pods="0")

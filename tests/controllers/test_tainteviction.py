@@ -67,7 +67,7 @@ async def test_what_does_not_tolerate_goes_at_once_what_does_stays(harness: Make
         assert event.source.component == NAME
 
 
-async def test_no_schedule_taints_drive_nobody_away(harness: MakeHarness) -> None:
+async def test_no_schedule_taints_evict_no_pod(harness: MakeHarness) -> None:
     async with harness(NAME) as h, nodes_of(h) as nodes:
         name = await nodes.add()
         await h.client.create(pod_on(h, "p", name))

@@ -30,7 +30,7 @@ def test_the_step_follows_the_size_and_lags_behind_it(step: int, nodes: int, sec
     assert STEPS[next_step(step, nodes)].seconds == seconds
 
 
-async def test_nodes_are_told_and_wrong_answers_are_corrected(harness: MakeHarness) -> None:
+async def test_nodes_get_the_annotation_and_wrong_values_are_corrected(harness: MakeHarness) -> None:
     async with harness("ttl-controller", kubelet=False) as h, nodes_of(h) as nodes:
         name = await nodes.add()
 

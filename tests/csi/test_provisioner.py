@@ -130,7 +130,7 @@ async def test_a_selected_node_decides_and_a_full_one_is_given_back_to_the_sched
         ),
     ],
 )
-async def test_a_claim_or_class_that_cannot_be_served_is_told_why(
+async def test_a_claim_or_class_that_cannot_be_served_gets_the_reason(
     start: Any, spec: dict[str, Any], parameters: dict[str, str], text: str
 ) -> None:
     async with start() as cluster:

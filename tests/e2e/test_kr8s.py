@@ -67,7 +67,7 @@ def test_create_get_list_patch_delete(api: Any, space: str) -> None:
         ConfigMap.get("a", namespace=space, api=api, timeout=0)
 
 
-def test_refusals_are_told(api: Any, space: str) -> None:
+def test_errors_of_the_server_are_reported(api: Any, space: str) -> None:
     with pytest.raises(kr8s.ServerError, match="Invalid value") as refused:
         _make(api, ConfigMap, {"metadata": {"name": "A_b", "namespace": space}})
     assert refused.value.status["reason"] == "Invalid"

@@ -119,5 +119,5 @@ def test_what_a_pod_sends_as_itself_arrives(heard: Heard) -> None:
     assert heard.names >= OWN
 
 
-def test_what_a_pod_sends_as_somebody_else_does_not(heard: Heard) -> None:
+def test_packets_with_a_spoofed_source_are_dropped(heard: Heard) -> None:
     assert heard.names - OWN == set()

@@ -41,7 +41,7 @@ ODD: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_an_odd_configuration_harms_nobody_else(machine: Machine, inside: Inside, name: str) -> None:
+def test_an_odd_configuration_does_not_affect_others(machine: Machine, inside: Inside, name: str) -> None:
     try:
         made = image(machine, **ODD[name])
     except (CRIError, subprocess.CalledProcessError):

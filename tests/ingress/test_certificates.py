@@ -140,7 +140,7 @@ async def test_a_broken_secret_concerns_its_host_alone(secrets: Secrets) -> None
             assert (await client.ask("/", f"{name}.example")).status == (404 if name == "unknown" else 200)
 
 
-async def test_an_expired_certificate_is_served_and_told(secrets: Secrets) -> None:
+async def test_an_expired_certificate_is_served_with_an_event(secrets: Secrets) -> None:
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "old.example")])
     builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())

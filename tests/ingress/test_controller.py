@@ -222,7 +222,7 @@ async def test_certificates_of_secrets_are_served_and_problems_are_events(cluste
         await r.until(secure, "it is served again")
 
 
-async def test_what_an_ingress_says_wrongly_is_told_once_and_the_rest_is_served(cluster: tools.ApiServer) -> None:
+async def test_an_error_in_an_ingress_is_reported_once_and_the_rest_is_served(cluster: tools.ApiServer) -> None:
     async with running(cluster) as r:
         await r.serve()
         await r.ingress("web", "web.example")

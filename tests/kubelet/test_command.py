@@ -24,7 +24,7 @@ HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
         (["--bootstrap-kubeconfig={folder}/none"], "--bootstrap-kubeconfig needs --kubeconfig"),
     ],
 )
-def test_what_is_wrong_is_told(
+def test_errors_are_reported(
     flags: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("KUBECONFIG", raising=False)

@@ -66,7 +66,7 @@ def test_defaults_of_evictions_can_be_merged() -> None:
         (b"maxPods: 1\nmaxPods: 2", "already set"),
     ],
 )
-def test_what_is_wrong_or_cannot_be_done_is_told(text: bytes, words: str) -> None:
+def test_invalid_and_unsupported_settings_are_reported(text: bytes, words: str) -> None:
     with pytest.raises(KubeletConfigError, match=words):
         _read(HEAD + text)
 
@@ -77,7 +77,7 @@ def _read(data: bytes) -> None:
     check(config)
 
 
-def test_what_is_asked_for_in_vain_is_told() -> None:
+def test_settings_without_effect_are_reported() -> None:
     config = load(HEAD + b"failSwapOn: false\nhairpinMode: none\nkubeAPIQPS: 7\nmaxPods: 5\n")
     assert without_effect(config) == ["hairpinMode", "kubeAPIQPS"]
 

@@ -131,7 +131,7 @@ def test_dns_config_adds_and_replaces(cluster_dns: ClusterDNS) -> None:
     assert found.options == ["ndots:3", "edns0"]
 
 
-def test_without_cluster_dns_pods_get_the_nodes_and_are_told(cluster_dns: ClusterDNS) -> None:
+def test_without_cluster_dns_pods_get_the_nodes_and_an_event(cluster_dns: ClusterDNS) -> None:
     found, said = _told(_pod(dns_policy="ClusterFirst"), ClusterDNS([], "cluster.local", cluster_dns.resolv_conf))
     assert found.servers == ["8.8.8.8"]
     assert said == [

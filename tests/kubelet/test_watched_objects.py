@@ -52,7 +52,7 @@ def test_what_a_pod_names() -> None:
     assert set(references(pod)) == {(ConfigMap, "shop", "m"), (Secret, "shop", "s"), (Secret, "shop", "e")}
 
 
-async def test_a_change_is_told_to_all_pods_that_name_the_object_and_read_from_memory(connect: Connect) -> None:
+async def test_a_change_wakes_all_pods_that_name_the_object_and_is_read_from_memory(connect: Connect) -> None:
     async with connect() as (client, namespace):
         changed: list[str] = []
         objects = WatchedObjects(client, SystemClock(), changed.append)
@@ -69,7 +69,7 @@ async def test_a_change_is_told_to_all_pods_that_name_the_object_and_read_from_m
         await objects.close()
 
 
-async def test_an_object_that_comes_later_is_told_and_one_that_goes_too(connect: Connect) -> None:
+async def test_an_object_that_comes_later_is_reported_and_one_that_goes_too(connect: Connect) -> None:
     async with connect() as (client, namespace):
         changed: list[str] = []
         objects = WatchedObjects(client, SystemClock(), changed.append)

@@ -36,7 +36,7 @@ async def _ask(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 
 
 @pytest.mark.parametrize("lasting", [True, False])
-async def test_who_follows_a_log_may_pause_and_nobody_else(lasting: bool) -> None:
+async def test_only_a_log_stream_may_pause(lasting: bool) -> None:
     connections: list[Any] = []
 
     async def handler(request: Request) -> Response | None:

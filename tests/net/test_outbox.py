@@ -83,7 +83,7 @@ async def _answer(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(length)
 
 
-async def test_everybody_gets_the_own_answer_and_those_of_one_connection_come_in_order() -> None:
+async def test_each_connection_gets_its_own_responses_in_order() -> None:
     batch = Batch()
     async with serving(batch) as (http, port):
         streams = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3 * TOGETHER)]
@@ -142,7 +142,7 @@ async def test_what_is_sent_at_once_leaves_behind_what_was_ready_before() -> Non
         assert await _answer(other[0]) == b"/last"
 
 
-async def test_nobody_is_held_up_by_what_lasts_or_has_gone() -> None:
+async def test_streams_and_closed_connections_hold_up_no_response() -> None:
     batch = Batch()
     async with serving(batch) as (http, port):
         lasting = await asyncio.open_connection("127.0.0.1", port)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pybernetes.net.pacing import Pace
 
 
-async def test_who_asks_once_is_not_behind_who_asks_often() -> None:
+async def test_a_single_request_is_not_behind_those_of_a_busy_client() -> None:
     pace = Pace(asyncio.get_running_loop())
     order: list[str] = []
     for number in range(50):
@@ -43,7 +43,7 @@ async def test_between_two_pieces_others_are_served() -> None:
     assert order == ["piece", "other"] * 3
 
 
-async def test_who_gave_up_holds_up_nobody() -> None:
+async def test_a_cancelled_request_holds_up_no_other() -> None:
     pace = Pace(asyncio.get_running_loop())
     gone = asyncio.create_task(pace.turn("a"))
     await asyncio.sleep(0)

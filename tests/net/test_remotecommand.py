@@ -15,7 +15,7 @@ def test_success_is_success() -> None:
     assert result_of(b"", with_status=False) == SUCCESS
 
 
-def test_an_exit_code_is_told_as_upstream_tells_it() -> None:
+def test_an_exit_code_is_reported_as_upstream_tells_it() -> None:
     found = result_of(FAILED, with_status=True)
     assert found["reason"] == "NonZeroExitCode"
     assert found["details"]["causes"] == [{"reason": "ExitCode", "message": "3"}]

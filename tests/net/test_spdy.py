@@ -115,7 +115,7 @@ async def test_streams_carry_headers_and_data_both_ways_and_end_apart() -> None:
         mine.write(b"too late")
 
 
-async def test_streams_are_numbered_apart_and_told_apart() -> None:
+async def test_streams_have_distinct_numbers_and_data() -> None:
     accepted: list[Stream] = []
     async with sessions(lambda stream: accepted.append(stream) is None) as (client, _):
         streams = [await client.open({"n": str(index)}) for index in range(3)]
@@ -153,7 +153,7 @@ async def test_the_end_of_the_connection_is_the_end_of_all_streams() -> None:
             await client.open({})
 
 
-async def test_nobody_reads_ahead_without_end_for_a_stream_that_nobody_reads() -> None:
+async def test_reading_ahead_for_an_unread_stream_is_limited() -> None:
     accepted: list[Stream] = []
     async with sessions(lambda stream: accepted.append(stream) is None) as (client, _):
         mine = await client.open({})

@@ -100,7 +100,7 @@ async def test_pings_are_answered_and_a_goodbye_is_said_back() -> None:
     assert wire.sent.endswith(b"\x03\xe8")
 
 
-async def test_who_breaks_the_rules_is_told_so() -> None:
+async def test_protocol_errors_close_with_their_code() -> None:
     wire = Wire(b"\x83\x80\0\0\0\0")
     with pytest.raises(ProtocolError):
         await WebSocket(wire).receive()

@@ -123,7 +123,7 @@ async def test_ports_are_forwarded_by_spdy_in_websocket(space: Namespace) -> Non
     assert b"connection refused" in answers[1][1]
 
 
-async def test_what_cannot_be_run_is_told(space: Namespace) -> None:
+async def test_a_command_that_cannot_run_is_an_error(space: Namespace) -> None:
     async with websocket(
         space, "exec", "v5.channel.k8s.io", container="main", stdout=1, command="no-such-program"
     ) as made:

@@ -131,7 +131,7 @@ def test_kubectl_inside_a_pod_needs_no_configuration(node: Cluster) -> None:
     assert lines[-1].startswith("Error from server (Forbidden): secrets is forbidden: User ")
 
 
-def test_without_a_token_a_pod_is_nobody(node: Cluster) -> None:
+def test_without_a_token_a_pod_is_anonymous(node: Cluster) -> None:
     node.apply(
         pod("nobody", [sys.executable, "-c", NOBODY], host_programs.python(), automountServiceAccountToken=False)
     )

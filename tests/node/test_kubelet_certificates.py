@@ -86,7 +86,7 @@ async def test_a_certificate_is_renewed_before_it_ends_and_used_at_once(node: Cl
         assert answer.status.user_info.username == "system:node:other-node"
 
 
-async def test_a_certificate_that_somebody_else_has_renewed_is_taken(tmp_path: Path) -> None:
+async def test_a_certificate_renewed_by_another_process_is_used(tmp_path: Path) -> None:
     authority = pki.create_authority("ca")
     old, new = (_pair(authority, days) for days in (10, 20))
     clock = JumpingClock()

@@ -125,7 +125,7 @@ async def test_what_is_being_made_is_not_taken_for_left_over(machine: Machine) -
 
 
 @only("containerd")
-async def test_a_container_that_somebody_made_without_cri_stays(machine: ContainerdMachine) -> None:
+async def test_a_container_made_without_cri_stays(machine: ContainerdMachine) -> None:
     ctr = machine.ctr()
     machine.run(*ctr, "run", "--detach", "--null-io", BUSYBOX, "somebodys", "sleep", "1000")
     machine.kill_runtime()

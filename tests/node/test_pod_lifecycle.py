@@ -173,7 +173,7 @@ def test_readiness_gates_hold_a_pod_back(space: Namespace) -> None:
     space.wait("gate", lambda found: condition(found, "Ready").get("status") == "True", "ready")
 
 
-def test_what_is_missing_is_told_and_waited_for(space: Namespace) -> None:
+def test_missing_objects_are_reported_and_waited_for(space: Namespace) -> None:
     env = [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "later", "key": "a"}}}]
     space.apply(pod("noconfig", 'echo "$A"', main={"env": env}))
     found = space.wait("noconfig", lambda found: waiting(found) == "CreateContainerConfigError", "told")
@@ -183,7 +183,7 @@ def test_what_is_missing_is_told_and_waited_for(space: Namespace) -> None:
     assert space.logs("noconfig") == "here\n"
 
 
-def test_a_command_that_is_not_there_is_told(space: Namespace) -> None:
+def test_a_missing_command_is_reported(space: Namespace) -> None:
     space.apply(pod("nocommand", [{**container(""), "command": ["/no/such/thing"]}]))
     found = space.wait("nocommand", lambda found: phase(found) in ("Failed", "Running") or waiting(found) != "", "told")
     found = space.wait(

@@ -155,7 +155,7 @@ async def test_events_go_on_after_a_restart_of_the_runtime(machine: Machine) -> 
         await remove(runtime, sandbox)
 
 
-async def test_a_containers_end_is_told_before_its_removal_and_each_once(machine: Machine) -> None:
+async def test_a_containers_end_is_reported_before_its_removal_and_each_once(machine: Machine) -> None:
     async with machine.runtime() as runtime:
         events = container_events(runtime)
         assert await anext(events) == ContainerEvent(EventType.RESYNC)

@@ -92,7 +92,7 @@ def test_a_class_that_does_not_exist_is_refused_at_once(node: Cluster) -> None:
     assert 'pods "nobody" is forbidden: pod rejected: RuntimeClass "no-such-class" not found' in said
 
 
-def test_a_handler_the_runtime_does_not_know_is_told_in_events(node: Cluster) -> None:
+def test_a_handler_the_runtime_does_not_know_is_reported_in_events(node: Cluster) -> None:
     node.apply(pod("unlucky", "with-nothing"))
 
     def told() -> str | None:

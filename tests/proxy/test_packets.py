@@ -117,7 +117,7 @@ def test_a_service_without_endpoints_refuses_at_once_and_serves_when_one_comes(l
     assert [lab.ask(*each) for each in everywhere] == ["refused"] * 5
 
 
-def test_addresses_and_ports_of_the_service_range_that_nobody_has_are_refused(lab: Lab, proxy: Proxy) -> None:
+def test_unused_addresses_and_ports_of_the_service_range_are_refused(lab: Lab, proxy: Proxy) -> None:
     proxy.put(service(), endpoint_slice(PODS[0]))
     assert lab.ask(lab.pods[1], "10.96.0.99") == "refused"
     assert lab.ask(lab.node, "10.96.0.99") == "refused"

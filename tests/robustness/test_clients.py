@@ -85,7 +85,7 @@ def test_a_client_that_drips_its_head_byte_by_byte_is_cut_off(server: Server) ->
         assert time.monotonic() - started < 30  # all of it takes a minute
 
 
-def test_a_tls_handshake_that_never_ends_holds_nobody_up(server: Server) -> None:
+def test_a_tls_handshake_that_never_ends_holds_up_no_other_client(server: Server) -> None:
     with socket.create_connection(("127.0.0.1", server.port)) as plain:
         plain.sendall(b"\x16\x03\x01")
         assert server.request("GET", "/version").status == 200

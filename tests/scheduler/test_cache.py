@@ -65,7 +65,7 @@ def test_a_pod_that_changes_is_counted_as_it_is() -> None:
     assert used(snapshot, "n") == 0
 
 
-def test_a_binding_that_nobody_confirms_expires_if_that_is_asked_for() -> None:
+def test_an_unconfirmed_binding_expires_if_configured() -> None:
     cache, snapshot, clock = setting(expire_after=30)
     cache.assume(info("p", requests={"cpu": "1"}), "n")
     clock.advance(100)

@@ -442,7 +442,7 @@ def test_a_pod_waits_outside_of_the_queue_until_its_claims_are_made() -> None:
     assert status.message == "ResourceClaim default/claim was not created for Pod default/pod (Pod is not owner)"
 
 
-async def test_devices_that_nobody_uses_are_given_up_for_a_pod_that_fits_nowhere() -> None:
+async def test_unused_devices_are_deallocated_for_a_pod_that_fits_nowhere() -> None:
     setting = Setting()
     setting.slice(device("only"), node="two")
     claim = setting.claim(want())

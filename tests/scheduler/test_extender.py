@@ -137,7 +137,7 @@ async def test_answers_that_are_errors(answer: Any, message: str) -> None:
         await extender.close()
 
 
-async def test_nobody_there() -> None:
+async def test_a_refused_connection() -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{reserved.getsockname()[1]}"

@@ -36,7 +36,7 @@ async def _settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_the_first_are_told_at_once_and_others_as_many_a_second_as_upstream_sends() -> None:
+async def test_the_first_are_reported_at_once_and_others_at_upstreams_rate() -> None:
     told = Told()
     for number in range(BURST + 75):
         told.tell(f"{number}")
@@ -59,7 +59,7 @@ async def test_of_a_pod_that_fails_again_the_last_word_counts_in_the_turn_of_the
     await told.failures.close()
 
 
-async def test_nothing_is_told_of_a_pod_that_got_a_node_and_a_nomination_does_not_wait() -> None:
+async def test_a_pod_that_got_a_node_is_not_reported_and_a_nomination_does_not_wait() -> None:
     told = Told()
     for number in range(BURST):
         told.tell(f"{number}")

@@ -213,7 +213,7 @@ def test_what_happened_during_an_attempt_counts() -> None:
     assert len(s.queue.in_flight) == 0
 
 
-def test_events_are_not_kept_when_nobody_is_being_placed() -> None:
+def test_events_are_not_kept_when_no_pod_is_being_scheduled() -> None:
     s = Setting()
     for number in range(100):
         s.queue.move_all(NODE_ADD, None, node(f"n{number}"))
@@ -235,7 +235,7 @@ def test_after_five_minutes_a_pod_is_tried_again_whatever_happened() -> None:
     assert queued.was_flushed_from_unschedulable
 
 
-def test_no_timer_runs_when_nobody_waits() -> None:
+def test_no_timer_runs_when_no_pod_waits() -> None:
     s = Setting()
     assert s.clock.timers == 0
     s.refused("p", "A")

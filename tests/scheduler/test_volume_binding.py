@@ -256,7 +256,7 @@ async def test_waiting_for_volumes_has_an_end() -> None:
         await waiting
 
 
-async def test_nobody_waits_for_volumes_of_a_pod_that_is_gone() -> None:
+async def test_binding_does_not_wait_for_volumes_of_a_deleted_pod() -> None:
     setting = Setting()
     setting.claim("data", storage_class="made")
     pod = setting.pod("web", "data")

@@ -137,7 +137,7 @@ def of(key: str) -> tuple[str, str] | None:
 Opened = Callable[[], contextlib.AbstractAsyncContextManager[Store]]
 
 
-async def test_nobody_below_sees_a_value_and_everybody_above_does(opened: Opened, prefix: str) -> None:
+async def test_values_are_encrypted_below_and_plain_above(opened: Opened, prefix: str) -> None:
     async with opened() as inner:
         store = EncryptedStore(inner, rules((["secrets"], ["aesgcm:k1"])), of)
         key, open_key = f"{prefix}secrets/a", f"{prefix}other/a"
@@ -228,7 +228,7 @@ async def test_an_operation_goes_on_with_the_rules_it_began_with(opened: Opened,
         assert isinstance(entry.value, Ciphertext)
 
 
-async def test_what_nobody_reads_comes_as_it_is_kept_with_the_reason(opened: Opened, prefix: str) -> None:
+async def test_unreadable_values_are_returned_encrypted_with_the_reason(opened: Opened, prefix: str) -> None:
     key = f"{prefix}secrets/a"
     async with opened() as inner:
         await EncryptedStore(inner, rules((["secrets"], ["aesgcm:k1"])), of).create(key, b"value")

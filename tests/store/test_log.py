@@ -145,7 +145,7 @@ def test_what_an_earlier_turn_left_behind_the_last_record_is_not_read(path: str,
     again.close(remove=False)
 
 
-def test_a_record_that_is_missing_in_the_middle_is_told(path: str, log: Log) -> None:
+def test_a_record_that_is_missing_in_the_middle_is_reported(path: str, log: Log) -> None:
     log.append([row(2)])
     log.append([row(3)])
     log.lay_out()

@@ -82,7 +82,7 @@ def test_a_slow_disk_is_waited_for_now_and_then_only(monkeypatch: pytest.MonkeyP
     assert all(waited[-10:])  # it is quick again
 
 
-async def test_a_lone_write_waits_for_nobody_on_the_loop(tmp_path: Path) -> None:
+async def test_a_lone_write_waits_for_no_other_task(tmp_path: Path) -> None:
     async with opened(str(tmp_path / "store.db")) as store:
         rounds = []
         asyncio.get_running_loop().call_soon(rounds.append, 1)

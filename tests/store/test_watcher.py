@@ -88,9 +88,7 @@ async def test_rests_become_longer_while_changes_keep_coming_and_short_again_aft
     assert watcher._rest == 0.001
 
 
-async def test_what_comes_while_nobody_takes_is_not_forgotten(
-    partition: Partition, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_changes_without_a_reader_are_kept(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "REST", 0.01)
     watcher = added(partition)
     change(partition, "a/1")

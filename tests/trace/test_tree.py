@@ -45,7 +45,7 @@ def test_a_command_and_all_that_came_of_it_is_one_tree() -> None:
     assert links == {"reconcile replicaset": ["create deployment"]}
 
 
-def test_what_nobody_is_known_to_have_caused_begins_a_tree() -> None:
+def test_a_span_without_a_known_cause_begins_a_tree() -> None:
     spans = Spans([*example(), span("orphan", 3, 4, causes=[1])])
     assert [root.span.name for root in spans.trees()] == ["command", "of somebody else", "orphan"]
     found = spans.root_of(next(each for each in spans.by_id.values() if each.name == "reconcile replicaset"))

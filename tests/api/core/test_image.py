@@ -71,7 +71,7 @@ def test_names_in_full(image: str, full: str) -> None:
         ("a@sha256:" + "A" * 64, "invalid checksum digest format"),
     ],
 )
-def test_what_is_no_name_is_told_in_upstreams_words(image: str, why: str) -> None:
+def test_invalid_names_get_upstreams_error(image: str, why: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(why)}$"):
         parse_reference(image)
 

@@ -60,7 +60,7 @@ def test_reasons_and_paths() -> None:
     assert (error.type, error.field) == ("FieldValueDuplicate", "spec.a")
 
 
-def test_what_fails_as_it_did_before_is_told_as_a_warning() -> None:
+def test_a_violation_that_existed_before_is_a_warning() -> None:
     rules = compiled(properties=NUMBERS, **{V: [{"rule": "self.a > 0", "message": "a"}]})
     warnings: list[str] = []
     assert rules({"spec": {"a": 0}}, {"spec": {"a": 0}}, warnings.append) == []

@@ -47,7 +47,7 @@ def request(organization: str, signer: str) -> dict[str, Any]:
         ("system:masters", "example.com/own", 201),
     ],
 )
-def test_nobody_becomes_a_master_by_certificate(admin: Client, organization: str, signer: str, status: int) -> None:
+def test_no_certificate_grants_system_masters(admin: Client, organization: str, signer: str, status: int) -> None:
     answer = admin.post(PATH, request(organization, signer))
     assert answer.status == status
     if status == 403:

@@ -93,7 +93,7 @@ def test_tolerations_beyond_a_namespaces_whitelist_are_refused(optional: Client)
     assert "conflict with its namespace whitelist" in message
 
 
-def test_an_annotation_that_cannot_be_read_is_told(optional: Client) -> None:
+def test_an_annotation_that_cannot_be_read_is_reported(optional: Client) -> None:
     for key, value in (("node-selector", "a=b=c"), ("defaultTolerations", "nonsense")):
         notes = {f"scheduler.alpha.kubernetes.io/{key}": value}
         made = optional.post("/api/v1/namespaces", {"metadata": {"generateName": "w-", "annotations": notes}})

@@ -110,7 +110,7 @@ def test_one_endpoint_that_answers_is_enough(registered: Registered) -> None:
     registered.wait_for("Passed")
 
 
-def test_whom_nobody_vouches_for_is_asked_if_that_is_said(registered: Registered) -> None:
+def test_insecure_skip_tls_verify_accepts_an_untrusted_certificate(registered: Registered) -> None:
     registered.service()
     registered.slice()
     registered.api_service(caBundle=None, insecureSkipTLSVerify=True)

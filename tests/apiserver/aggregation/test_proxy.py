@@ -26,7 +26,7 @@ def test_objects_are_created_read_listed_and_deleted_by_the_extension_server(ava
     assert admin.get(f"{path}/b").status == 404
 
 
-def test_the_extension_server_is_told_who_asks_and_sees_no_credentials(available: Registered) -> None:
+def test_the_extension_server_gets_the_user_but_no_credentials(available: Registered) -> None:
     answer = available.admin.get(
         f"{ROOT}/namespaces/default/flunders/echo?a=b%20c",
         Impersonate_User="jane",
@@ -216,7 +216,7 @@ def test_a_refused_upgrade_is_answered_with_the_refusal(available: Registered) -
         assert json.loads(head.partition(b"\r\n\r\n")[2] or tls.recv(1000)) == {"message": "I only shout"}
 
 
-def test_a_connection_that_was_closed_while_nobody_used_it_is_replaced(available: Registered) -> None:
+def test_a_connection_that_was_closed_while_idle_is_replaced(available: Registered) -> None:
     def close_afterwards(handler: Any) -> bool:
         handler.close_connection = True
         return False

@@ -218,7 +218,7 @@ def test_what_was_sent_is_recorded_as_it_was_understood(log: Log, place: str) ->
     assert (finalized["kind"], finalized["status"]["phase"]) == ("Namespace", "Active")
 
 
-def test_nothing_of_a_body_is_recorded_that_nobody_has_read(log: Log, place: str) -> None:
+def test_an_unread_body_is_not_recorded(log: Log, place: str) -> None:
     path = f"/api/v1/namespaces/{place}/configmaps"
     body = {"metadata": {"name": "a"}}
     assert log.client.post(path, body, User_Agent="unread", Impersonate_User="nobody").status == 403
@@ -237,7 +237,7 @@ def test_nothing_of_a_body_is_recorded_that_nobody_has_read(log: Log, place: str
         ("POST", "/api/v1/namespaces/default/configmaps", {"kind": "Pod", "metadata": {"name": "a"}}, {}, 400),
     ],
 )
-def test_bodies_that_nobody_could_read_are_not_recorded(
+def test_unreadable_bodies_are_not_recorded(
     log: Log, method: str, path: str, body: dict[str, Any], headers: dict[str, str], status: int
 ) -> None:
     agent = f"unreadable-{status}"

@@ -52,7 +52,7 @@ def signed(client: Client, claims: dict[str, Any]) -> str:
     return token(claims, key, "ES256", kid=jws.key_id(key))
 
 
-def test_a_stale_token_is_told_of_each_time(audited: Client) -> None:
+def test_a_stale_token_is_reported_each_time(audited: Client) -> None:
     made = audited.post("/api/v1/namespaces/default/serviceaccounts/robot/token", {}).json["status"]["token"]
     assert annotations(audited, made, "fresh") == {}
     claims = claims_of(made)
@@ -68,7 +68,7 @@ def test_a_stale_token_is_told_of_each_time(audited: Client) -> None:
     assert (uses(audited, "valid_tokens"), uses(audited, "stale_tokens")) == (1, 1), "each once while it is remembered"
 
 
-def test_a_token_in_a_secret_is_told_of(audited: Client) -> None:
+def test_a_token_in_a_secret_is_reported(audited: Client) -> None:
     uid = audited.get("/api/v1/namespaces/default/serviceaccounts/robot").json["metadata"]["uid"]
     names = {"namespace": "default", "secret.name": "old", "service-account.name": "robot", "service-account.uid": uid}
     claims = {f"kubernetes.io/serviceaccount/{name}": value for name, value in names.items()}

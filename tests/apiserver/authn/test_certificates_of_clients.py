@@ -159,7 +159,7 @@ def test_whom_a_proxy_does_not_know_is_not_authenticated(world: World, tmp_path:
         who(world, tmp_path, proxy, X_Remote_User="system:anonymous")
 
 
-def test_nobody_else_speaks_for_others(world: World, tmp_path: Path) -> None:
+def test_only_proxies_may_name_users_in_headers(world: World, tmp_path: Path) -> None:
     masters = {"X_Remote_User": "admin", "X_Remote_Group": "system:masters"}
     user = certificate(world.client_authority, (NameOID.COMMON_NAME, "jane"))
     assert who(world, tmp_path, user, **masters)["username"] == "jane"

@@ -105,7 +105,7 @@ def test_kubectl_acts_as_others(world: World, kubectl: str, tmp_path: Path) -> N
     assert allowed.returncode == 0, allowed.stderr
 
 
-def test_kubectl_with_a_bad_token_is_told_that_it_must_log_in(world: World, kubectl: str, tmp_path: Path) -> None:
+def test_kubectl_with_a_bad_token_must_log_in(world: World, kubectl: str, tmp_path: Path) -> None:
     file = kubeconfig(world, tmp_path, {"token": "nonsense"})
     refused = run(kubectl, file, "get", "nodes")
     assert "You must be logged in to the server (Unauthorized)" in refused.stderr

@@ -486,7 +486,7 @@ def test_what_is_counted_of_a_file_that_changes(tmp_path: Path) -> None:
     assert counted() == {"failure": 2, "success": 1}
 
 
-def test_a_file_that_goes_away_while_it_is_read_again_is_told_of_or_used(
+def test_a_file_that_goes_away_while_it_is_read_again_is_reported_or_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "authentication.yaml"

@@ -213,7 +213,7 @@ async def test_the_union(
 
 @pytest.mark.parametrize("kind", [Says, SaysLater])
 @pytest.mark.parametrize("answer", [User("a"), "bad", None])
-async def test_the_filter_passes_on_whom_somebody_knows(kind: type[Says], answer: User | str | None) -> None:
+async def test_the_filter_passes_on_authenticated_requests(kind: type[Says], answer: User | str | None) -> None:
     passed: list[tuple[str, list[str]]] = []
 
     async def serve(request: Request) -> Response:

@@ -259,7 +259,7 @@ def test_tokens_in_secrets(rotating: Rotating) -> None:
     assert who(server, good) == "401"
 
 
-def test_whoever_reviews_a_token_is_told_why_it_is_bad(rotating: Rotating) -> None:
+def test_a_token_review_has_the_reason_of_a_bad_token(rotating: Rotating) -> None:
     client = rotating.client
     folder = f"/api/v1/namespaces/{client.namespace()}"
     spec = {"containers": [{"name": "c", "image": "i"}], "serviceAccountName": "robot"}
@@ -297,7 +297,7 @@ def test_whoever_reviews_a_token_is_told_why_it_is_bad(rotating: Rotating) -> No
     assert problem(bearer) == f"service account UID ({again}) does not match claim ({account})"
 
 
-def test_a_file_without_a_key_is_told_of_at_once(tmp_path: Path) -> None:
+def test_a_file_without_a_key_is_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "none.pem").write_text("no key")
     command = [
         *tools.PYTHON,

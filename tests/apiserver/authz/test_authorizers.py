@@ -133,7 +133,7 @@ async def test_the_filter_passes_on_what_is_allowed(kind: type[Says], said: tupl
     }
 
 
-async def test_nobody_who_can_decide_is_our_fault() -> None:
+async def test_authorizers_without_a_decision_are_an_internal_error() -> None:
     connection: Any = None
     request = Request(connection, "GET", "/a<b", "", {}, b"", user=ALICE, info=get("/a<b"))
     before = attempts()

@@ -174,7 +174,7 @@ def test_a_decision_that_waits_for_an_authorizer_goes_on_with_those_it_began_wit
     assert asyncio.run(scenario()) is Decision.NO_OPINION, "as all that it began with"
 
 
-def test_a_file_that_is_not_used_is_told_of_once_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_is_not_used_is_reported_once_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "authorization.yaml"
     file.write_bytes(document(ALWAYS))
     made = chain(file)

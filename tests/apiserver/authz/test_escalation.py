@@ -133,7 +133,7 @@ def test_aggregation_takes_all_rights(admin: Client, editor: User) -> None:
     assert refused.message.endswith("must have cluster-admin privileges to use the aggregationRule")
 
 
-def test_impersonation_and_front_proxy_headers_do_not_make_one_somebody_else(admin: Client, editor: User) -> None:
+def test_impersonation_and_front_proxy_headers_without_permission_change_no_user(admin: Client, editor: User) -> None:
     nobody = Client(admin.server, token="")
     check(nobody.get("/api/v1/secrets", X_Remote_User="admin", X_Remote_Group="system:masters"), 403)
     check(nobody.get("/api/v1/secrets", Impersonate_User="x", Impersonate_Group="system:masters"), 403)

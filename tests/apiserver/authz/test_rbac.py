@@ -18,7 +18,7 @@ def name() -> str:
     return f"user-{secrets.token_hex(4)}"
 
 
-def test_who_has_no_role_may_do_nothing_and_is_told_what(as_user: AsUser, place: str, name: str) -> None:
+def test_a_user_without_roles_is_forbidden_with_the_missing_permission(as_user: AsUser, place: str, name: str) -> None:
     answer = as_user(name).get(f"/api/v1/namespaces/{place}/pods/web/log")
     assert answer.status == 403
     assert answer.json == {

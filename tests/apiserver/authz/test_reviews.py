@@ -92,7 +92,7 @@ def test_a_local_review_is_about_its_namespace(admin: Client, place: str) -> Non
     assert "disallowed on this kind of request" in check(admin.post(path, paths), 422).message
 
 
-def test_selectors_that_are_not_understood_are_told(admin: Client) -> None:
+def test_selectors_that_are_not_understood_are_reported(admin: Client) -> None:
     asked = question(
         "bob",
         fieldSelector={"rawSelector": "a b"},

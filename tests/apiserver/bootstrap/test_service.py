@@ -26,7 +26,7 @@ def addresses(api: Server) -> list[str]:
     return [address["ip"] for subset in subsets for address in subset["addresses"]]
 
 
-async def test_endpoints_are_left_to_others_where_so_wished() -> None:
+async def test_endpoints_are_left_to_others_where_configured() -> None:
     async with server() as api:
         api.registry.publishes_endpoints = False
         await ensure_kubernetes_service(api.registry, "192.0.2.2", 6443)

@@ -56,14 +56,14 @@ async def service_account(here: Place, name: str, resources: list[str]) -> str:
     return str(answer.json["status"]["token"])
 
 
-async def test_who_has_no_credential_or_a_bad_one_is_nobody(connected: ApiServer, tmp_path: Path) -> None:
+async def test_a_missing_or_bad_credential_is_unauthenticated(connected: ApiServer, tmp_path: Path) -> None:
     async with place(connected, tmp_path) as here:
         for token in ("", "wrong"):
             answer = await direct(here, "/pods", token=token)
             assert (answer.status, answer.body) == (401, b"Unauthorized")
 
 
-async def test_a_certificate_of_somebody_else_is_a_bad_credential_and_no_reason_to_hang_up(
+async def test_an_untrusted_certificate_is_a_bad_credential_and_no_reason_to_disconnect(
     connected: ApiServer, tmp_path: Path
 ) -> None:
     stranger = pki.issue_client(pki.create_authority("elsewhere"), "kubernetes-admin", ["system:masters"])

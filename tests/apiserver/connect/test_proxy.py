@@ -157,7 +157,7 @@ async def test_names_that_lead_nowhere(
         assert (answer.status, answer.message) == (status, message.format(address=here.address))
 
 
-async def test_nobody_is_sent_to_the_servers_own_machine(connected: ApiServer, tmp_path: Path) -> None:
+async def test_the_proxy_refuses_the_servers_own_machine(connected: ApiServer, tmp_path: Path) -> None:
     async with web(connected, tmp_path) as (here, proxy, _):
         for address in ("127.0.0.1", "169.254.169.254", "::1", "64:ff9b::7f00:1"):
             status = {"podIP": address, "podIPs": [{"ip": address}]}

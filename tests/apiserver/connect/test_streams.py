@@ -161,7 +161,7 @@ async def test_the_size_of_a_terminal_arrives(connected: ApiServer, tmp_path: Pa
         assert json.loads(found[ERROR]) == {"metadata": {}, "status": "Success"}
 
 
-async def test_what_fails_after_the_agreement_is_told_on_the_error_channel(
+async def test_what_fails_after_the_agreement_is_reported_on_the_error_channel(
     connected: ApiServer, tmp_path: Path
 ) -> None:
     async with place(connected, tmp_path) as here:
@@ -172,7 +172,9 @@ async def test_what_fails_after_the_agreement_is_told_on_the_error_channel(
         assert status["message"] == words
 
 
-async def test_a_kubelet_that_is_not_there_is_told_on_the_error_channel(connected: ApiServer, tmp_path: Path) -> None:
+async def test_a_kubelet_that_is_not_there_is_reported_on_the_error_channel(
+    connected: ApiServer, tmp_path: Path
+) -> None:
     async with place(connected, tmp_path) as here:
         await here.kubelet.stop()
         websocket = await here.websocket(f"{here.pod}/exec?container=main&stdout=1&command=true", "v5.channel.k8s.io")
@@ -251,7 +253,7 @@ async def test_logs_in_websocket(connected: ApiServer, tmp_path: Path, protocol:
         assert found == b"one\n"
 
 
-async def test_who_follows_a_silent_container_is_told_that_it_waits(connected: ApiServer, tmp_path: Path) -> None:
+async def test_following_a_silent_container_sends_an_empty_first_message(connected: ApiServer, tmp_path: Path) -> None:
     async with place(connected, tmp_path) as here, asyncio.timeout(30):
         log = here.runtime.logs / "main-1.log"
         log.touch()

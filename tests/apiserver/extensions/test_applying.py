@@ -88,7 +88,7 @@ def test_plain_writes_are_owned_too(define: Define) -> None:
 EMPTY = {"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}
 
 
-def test_nobody_owns_empty_metadata_but_who_applies_it(define: Define) -> None:
+def test_only_an_apply_owns_empty_metadata(define: Define) -> None:
     kind = define(version(SCHEMA))
     made = kind.client.post(kind.path() + "?fieldManager=m", kind.object(metadata=EMPTY, spec={"size": "s"}))
     merged = kind.patch({"metadata": EMPTY, "spec": {"size": "m"}})

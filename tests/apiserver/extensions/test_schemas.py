@@ -54,7 +54,7 @@ def kind(define: Define) -> Kind:
     return define(version(FULL))
 
 
-def test_unknown_fields_are_pruned_and_told(kind: Kind) -> None:
+def test_unknown_fields_are_pruned_with_a_warning(kind: Kind) -> None:
     spec = {
         "size": "small",
         "x": 1,

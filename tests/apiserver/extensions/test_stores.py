@@ -31,7 +31,7 @@ def test_definitions_and_objects_outlive_a_restart(tmp_path: Path) -> None:
         assert Client(server).get(kind.path()).status == 404
 
 
-def test_all_servers_of_a_store_serve_what_one_was_told(tmp_path: Path, own_etcd: Etcd) -> None:
+def test_all_servers_of_a_store_serve_a_definition_created_at_one(tmp_path: Path, own_etcd: Etcd) -> None:
     with (
         api_server(tmp_path / "one", store=own_etcd.url) as first,
         api_server(tmp_path / "two", store=own_etcd.url) as second,

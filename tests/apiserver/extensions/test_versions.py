@@ -142,7 +142,7 @@ LIES: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("mode", "message"), LIES)
-def test_webhooks_that_fail_are_told_and_the_server_stays_well(
+def test_webhooks_that_fail_are_reported_and_the_server_stays_well(
     kind: Kind, webhook: ConversionWebhook, mode: str, message: str
 ) -> None:
     kind.post("a", spec={"hostPort": "h:80"})

@@ -78,11 +78,11 @@ def test_a_list_by_its_size(objects: int, url: str, nominal: int, seats: int) ->
 @pytest.mark.parametrize(
     ("method", "url"), [("POST", MAPS), ("PUT", f"{MAPS}/a"), ("PATCH", f"{MAPS}/a"), ("DELETE", MAPS)]
 )
-def test_a_write_by_who_is_told_of_it(watching: list[Watcher], expected: Estimate, method: str, url: str) -> None:
+def test_a_write_costs_by_its_watchers(watching: list[Watcher], expected: Estimate, method: str, url: str) -> None:
     assert cost(Registry(watchers=watching), method, url) == expected
 
 
-def test_reading_an_object_or_making_a_token_tells_nobody() -> None:
+def test_reading_an_object_or_making_a_token_costs_no_watch_event() -> None:
     registry = Registry(watchers=watchers("/c/", 50))
     assert cost(registry, "GET", f"{MAPS}/a") == Estimate()
     assert cost(registry, "POST", f"{MAPS}/a/token") == Estimate()

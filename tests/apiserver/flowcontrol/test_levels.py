@@ -91,14 +91,14 @@ async def test_who_leaves_while_waiting_holds_nothing() -> None:
     assert level.executing == 1
 
 
-async def test_a_level_without_seats_lets_nobody_in() -> None:
+async def test_a_level_without_seats_admits_no_request() -> None:
     level = make(0, queues=1)
     assert not level.enter(1)
     level.dispatch()
     assert level.executing == 0
 
 
-async def test_seats_are_held_while_watchers_are_told() -> None:
+async def test_seats_are_held_while_watch_events_are_sent() -> None:
     level = make(2, queues=1)
     assert level.enter(2)
     level.later(0.01, 2, None, 0.0)

@@ -99,7 +99,7 @@ def test_every_schema_says_whether_its_level_exists(admin: Client) -> None:
     wait_until(lambda: dangling("dangles") == ("False", "Found"), "the level was found")
 
 
-def test_who_has_no_seats_is_told_to_come_back(admin: Client) -> None:
+def test_a_request_without_seats_gets_retry_after(admin: Client) -> None:
     level = {
         "type": "Limited",
         "limited": {

@@ -95,7 +95,7 @@ def long_passwords(secret: dict[str, Any]) -> str:
     return "the password has fewer than 20 characters" if 0 < len(password) < 20 else ""
 
 
-def test_a_sidecar_and_a_certificate_are_put_into_pods_before_anybody_sees_them(
+def test_a_sidecar_and_a_certificate_are_put_into_pods_before_clients_see_them(
     admin: Client, place: str, configure: Configure
 ) -> None:
     configure("b-certificates", "certificates.example.com", resources=("pods",))
@@ -264,7 +264,7 @@ def test_who_may_initialize_may_bypass_it(admin: Client, place: str, configure: 
 # -- the end --------------------------------------------------------------------------------------------------------
 
 
-def test_a_create_waits_as_long_as_its_client_and_the_object_stays_for_somebody_to_delete(
+def test_a_create_waits_as_long_as_its_client_and_the_object_stays(
     admin: Client, place: str, configure: Configure, user: str
 ) -> None:
     configure("slow", "nobody.example.com")

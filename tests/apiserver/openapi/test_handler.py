@@ -61,7 +61,7 @@ def test_a_client_that_takes_gzip_gets_it_once(cluster: tools.ApiServer) -> None
 
 
 @pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3", "/openapi/v3/apis/apps/v1", "/openapi/v3/version"])
-def test_who_has_it_already_is_told_so(cluster: tools.ApiServer, path: str) -> None:
+def test_a_matching_etag_gets_304(cluster: tools.ApiServer, path: str) -> None:
     _, headers, _ = get(cluster, path)
     etag = headers["ETag"]
     for given in (etag, f"W/{etag}", f'"other", {etag}'):
@@ -197,7 +197,7 @@ def test_a_change_while_documents_are_made_is_not_missed(monkeypatch: pytest.Mon
     assert len(orders) == 3
 
 
-def test_a_failure_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_reported_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     outcomes: list[Any] = [RuntimeError("no memory"), {"": Packed("E", gzip.compress(b"{}"))}]
 
     async def build(order: Order) -> dict[str, Packed]:

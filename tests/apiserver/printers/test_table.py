@@ -66,7 +66,7 @@ def test_a_row_has_the_whole_object_if_asked() -> None:
     assert one(NAMESPACES, raw, include="Object")["rows"][0]["object"] == json.loads(raw)
 
 
-def test_the_end_of_the_first_objects_is_told_even_without_objects() -> None:
+def test_the_initial_events_bookmark_is_sent_even_without_objects() -> None:
     mark = {"metadata": {"annotations": {"k8s.io/initial-events-end": "true"}}}
     made = one(NAMESPACES, encoded(NAMESPACES, mark))["rows"][0]["object"]
     assert made["metadata"]["annotations"] == mark["metadata"]["annotations"]

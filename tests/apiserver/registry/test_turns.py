@@ -14,7 +14,7 @@ from pybernetes.store.cache import Cache
 from pybernetes.store.memory import MemoryStore
 
 
-async def test_one_after_another_in_the_order_they_came_and_who_gives_up_holds_up_nobody() -> None:
+async def test_turns_are_in_order_and_a_cancelled_one_holds_up_no_other() -> None:
     cache = Cache(MemoryStore(), [])
     queues: dict[str, deque[asyncio.Future[None]]] = {}
     order: list[int] = []

@@ -72,7 +72,7 @@ def test_finalize_changes_the_finalizers_only(strategy: Strategy, stored: Any) -
     assert new.status == stored.status
 
 
-def test_finalize_refuses_finalizers_nobody_knows(strategy: Strategy, stored: Any) -> None:
+def test_finalize_refuses_unknown_finalizers(strategy: Strategy, stored: Any) -> None:
     new = deepcopy(stored)
     new.spec.finalizers = ["foo"]
     assert change(strategy, "finalize", new, stored) == [

@@ -203,7 +203,7 @@ def test_features_that_are_off_leave_no_trace_in_new_pods_and_stay_in_old_ones(
     assert new.spec.volumes[0].projected.sources[0].cluster_trust_bundle is not None
 
 
-def test_dependents_of_a_replication_controller_outlive_it_unless_told_otherwise() -> None:
+def test_dependents_of_a_replication_controller_are_orphaned_by_default() -> None:
     resource = scheme.resource("", "v1", "replicationcontrollers")
     assert resource is not None
     assert strategy_for(resource).default_propagation() == "Orphan"

@@ -109,7 +109,7 @@ def test_what_drivers_said_goes_with_the_devices(strategy: Strategy) -> None:
     assert new.status.devices is None
 
 
-def test_nobody_may_start_using_a_claim_that_is_being_deleted(strategy: Strategy) -> None:
+def test_a_claim_that_is_being_deleted_cannot_be_reserved(strategy: Strategy) -> None:
     old = with_status(claim(strategy), allocation=results("d"))
     old.metadata.deletion_timestamp = NOW
     user = [{"resource": "pods", "name": "p", "uid": "1"}]

@@ -78,7 +78,7 @@ def test_a_bomb_is_refused_before_it_fills_the_disk(tmp_path: Path, monkeypatch:
     assert list((tmp_path / "data" / "images").iterdir()) == []
 
 
-def test_names_that_only_oci_knows_are_told_to_containerd_too(tmp_path: Path) -> None:
+def test_names_that_only_oci_knows_are_passed_to_containerd_too(tmp_path: Path) -> None:
     parts = members(good(tmp_path / "a.tar"))
     index = json.loads(parts["index.json"])
     index["manifests"][0]["annotations"] = {REFERENCE: "localhost/other:2"}

@@ -42,7 +42,7 @@ def waits(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_waits_until_it_is_told_to_end(command: list[str], number: int) -> None:
+def test_it_waits_for_a_signal_to_end(command: list[str], number: int) -> None:
     process = subprocess.Popen(command)
     tools.wait_until(lambda: waits(process.pid), "pause waits")
     process.send_signal(signal.SIGCHLD)

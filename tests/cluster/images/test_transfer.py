@@ -186,7 +186,7 @@ def test_progress_is_a_line_for_each_blob_or_a_bar_on_a_terminal(
     ("name", "told"),
     [("{host}/a/b:2", "not found"), ("Bad//Name", "failed to parse"), ("{host}/a@sha256:" + "0" * 64, "has a tag")],
 )
-def test_mistakes_are_told_and_leave_nothing(registry: FakeRegistry, tmp_path: Path, name: str, told: str) -> None:
+def test_mistakes_are_reported_and_leave_nothing(registry: FakeRegistry, tmp_path: Path, name: str, told: str) -> None:
     with pytest.raises(ClusterError, match=told):
         run(tmp_path / "data", "pull", name.format(host=registry.host))
     assert list((tmp_path / "data" / "images").iterdir()) == []

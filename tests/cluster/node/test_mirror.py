@@ -80,7 +80,7 @@ def test_an_image_is_found_by_each_name_and_by_digest(registry: Registry) -> Non
 
 
 @pytest.mark.parametrize("key", ["", "0123456789abcde", KEY.upper(), "x" * 5000])
-def test_without_the_nodes_key_nothing_is_told(registry: Registry, key: str) -> None:
+def test_without_the_nodes_key_requests_are_refused(registry: Registry, key: str) -> None:
     """A pod on the node's network shares its loopback."""
     oci.write(registry.folder / "a.tar", IMAGE)
     for path in ("/v2/", "/v2/library/small/manifests/1", "/v2/library/none/manifests/1"):
@@ -148,7 +148,7 @@ def test_what_is_not_here_is_not_found(registry: Registry, path: str, method: st
     assert registry(path, method)[0] == status
 
 
-def test_a_child_that_has_answered_is_waited_for_though_nobody_asks_again(tmp_path: Path) -> None:
+def test_a_child_that_has_answered_is_reaped_without_a_further_request(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
         served = mirror.Mirror(listener, tmp_path, KEY)

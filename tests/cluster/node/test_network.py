@@ -45,7 +45,7 @@ def test_networks_do_not_meet_each_other_or_the_services() -> None:
     assert not any(one.overlaps(other) for one, other in itertools.pairwise(ranges))
 
 
-def test_a_network_is_chosen_that_nobody_has() -> None:
+def test_an_unused_network_is_chosen() -> None:
     routed = routes(ROUTES)
     assert choose(0, [], routed) == Network(0), "its own bridge is no obstacle"
     assert choose(0, [0, 1], routed) == Network(2)
@@ -211,7 +211,7 @@ def test_a_host_that_forwards_is_left_alone(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_a_folder_that_somebody_uses_by_now_stays(tmp_path: Path) -> None:
+def test_a_folder_that_is_used_by_now_stays(tmp_path: Path) -> None:
     found = in_namespaces(
         f"""
         import json, os

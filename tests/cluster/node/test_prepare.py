@@ -59,7 +59,7 @@ def test_certificates_stay_until_they_are_due_or_the_address_is_another(layout: 
     assert load(layout.node("node-1") / "pki", "client").certificate_pem == client
 
 
-def test_the_kubelet_is_told_where_everything_is(layout: Layout) -> None:
+def test_the_kubelets_configuration_has_all_paths(layout: Layout) -> None:
     machine = prepare.prepare(layout, NETWORK, 2, 16443)
     folder = layout.node("node-2")
     kubelet = machine.programs[1]
@@ -137,7 +137,7 @@ def test_the_pod_network_is_json_once_containerd_has_filled_in_the_ranges() -> N
     assert config["plugins"][0]["ipam"]["ranges"] == [[{"subnet": "10.244.0.0/24"}]]
 
 
-def test_sockets_are_in_no_folder_that_somebody_else_has_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sockets_are_in_no_folder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long = tmp_path / ("x" * 120)
     shared, others, mine = (tmp_path / f"{name}-{os.getuid()}" for name in ("shared", "others", "mine"))
     monkeypatch.setattr(prepare, "_SOCKETS", str(tmp_path / "mine"))

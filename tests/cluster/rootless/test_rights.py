@@ -42,7 +42,7 @@ def test_without_the_programs_that_map_them_ranges_are_of_no_use(
     assert namespaces.ranges(4711, subuid=str(tmp_path / "subuid"), subgid=str(tmp_path / "subuid")) is None
 
 
-def test_who_has_one_user_is_told_how_to_have_more() -> None:
+def test_with_one_user_a_hint_says_how_to_have_more() -> None:
     assert differences(Rights("root"), 1) == []
     alone, several = (differences(Rights("user-namespaces"), users) for users in (1, 65537))
     assert set(several) < set(alone)

@@ -207,7 +207,7 @@ def test_an_ingress_is_served_on_this_machine(him: Somebody) -> None:
     him.kubectl("delete", "ingress/web", "service/web", "pod/web", "--wait=false")
 
 
-def test_limits_that_have_no_effect_are_told_in_an_event(him: Somebody) -> None:
+def test_limits_that_have_no_effect_are_reported_in_an_event(him: Somebody) -> None:
     him.apply(pod("limited", container("sleep", "1000", resources={"limits": {"memory": "16Mi"}})))
     wait_ready(him, "limited")
     message = tools.wait_until(lambda: reasons(him, "limited").get("LimitsNotEnforced"), "the event")

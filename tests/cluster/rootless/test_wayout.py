@@ -144,7 +144,7 @@ def test_the_most_silent_one_gives_way_when_there_is_no_room(
         each.close()
 
 
-def test_if_all_talk_whoever_comes_is_told(
+def test_if_all_connections_are_busy_a_new_one_gets_an_error(
     others: socket.socket, proxy: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = tunnel(proxy, others), tunnel(proxy, others)

@@ -90,7 +90,7 @@ def test_next_wake_up_is_a_little_after_the_next_time() -> None:
         ({"created": TEN - timedelta(hours=200)}, "TooManyMissedTimes"),
     ],
 )
-def test_trouble_with_the_schedule_is_told(spec: dict[str, Any], reason: str) -> None:
+def test_trouble_with_the_schedule_is_reported(spec: dict[str, Any], reason: str) -> None:
     events = decide(cron_job(**spec), TEN + timedelta(hours=1)).events
     assert [event[:2] for event in events] == [("Warning", reason)]
 

@@ -144,7 +144,7 @@ async def test_a_new_template_rolls_out_within_its_bounds(harness: MakeHarness) 
         assert annotations_of(await current(h))[annotations.REVISION] == "2"
 
 
-async def test_nothing_surges_when_told_so_and_all_at_once_when_allowed(harness: MakeHarness) -> None:
+async def test_a_rollout_without_surge_may_replace_all_pods_at_once(harness: MakeHarness) -> None:
     async with harness(*BOTH) as h:
         await h.client.create(deployment(h, 3, surge=0, unavailable="100%"))
         await h.until(lambda: complete(h))
@@ -262,7 +262,7 @@ async def test_a_rollback_by_annotation_brings_template_and_annotations_back(har
         assert len(await h.events("DeploymentRollback")) == 1
 
 
-async def test_a_rollback_to_nowhere_is_told(harness: MakeHarness) -> None:
+async def test_a_rollback_to_nowhere_is_reported(harness: MakeHarness) -> None:
     async with harness(*BOTH) as h:
         await h.client.create(deployment(h, 1))
         await h.until(lambda: complete(h, 1))

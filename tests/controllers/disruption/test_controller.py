@@ -88,7 +88,7 @@ async def test_an_eviction_that_deletes_nothing_is_forgotten(harness) -> None:
         assert event.message == f"Pod was expected by PDB {h.namespace}/b to be deleted but it wasn't"
 
 
-async def test_pods_without_owner_are_told_and_do_not_count(harness) -> None:
+async def test_pods_without_owner_get_an_event_and_do_not_count(harness) -> None:
     async with harness("disruption-controller") as h:
         await h.client.create(bare_pod(h))
         await h.client.create(budget(h, maxUnavailable=1))

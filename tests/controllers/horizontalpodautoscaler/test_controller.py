@@ -113,7 +113,7 @@ async def test_targets_scaled_to_zero_are_left_alone(harness) -> None:
         await h.until(disabled, "it says so")
 
 
-async def test_trouble_is_told_by_conditions_and_events(harness) -> None:
+async def test_errors_are_reported_by_conditions_and_events(harness) -> None:
     async with harness(NAME, "replicaset-controller") as h:
         await h.client.create(autoscaler(h))
         await h.until(lambda: h.cached(HorizontalPodAutoscaler), "it is seen")

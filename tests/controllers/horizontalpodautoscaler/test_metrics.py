@@ -65,7 +65,7 @@ def test_resource_metrics_are_summed_over_containers() -> None:
     }
 
 
-def test_missing_metrics_servers_are_told_in_upstreams_words() -> None:
+def test_missing_metrics_servers_get_upstreams_error() -> None:
     metrics, _ = client({})
     with pytest.raises(MetricError) as resource:
         run(metrics.resource("cpu", "ns", SELECTOR, ""))

@@ -97,7 +97,7 @@ def test_utilization(amounts: tuple[int, ...], groups: Groups, current: int, exp
     assert proposal.replicas == expected
 
 
-def test_utilization_is_told_in_percent_and_as_average() -> None:
+def test_utilization_is_reported_in_percent_and_as_average() -> None:
     proposal = utilization_replicas(
         used(300, 500), all_ready(2), {"p0": 1000, "p1": 1000}, current=2, target=30, tolerances=Tolerances()
     )

@@ -72,7 +72,7 @@ async def test_a_range_that_the_node_has_from_others_is_respected(harness: MakeH
         assert await ranges(nodes, name) == ["10.10.0.0/24"]
 
 
-async def test_a_node_without_range_is_told_and_gets_the_one_of_a_node_that_goes(harness: MakeHarness) -> None:
+async def test_a_node_without_range_gets_an_event_and_then_the_range_of_a_deleted_node(harness: MakeHarness) -> None:
     async with harness(NAME, options=flags("10.10.0.0/24"), kubelet=False) as h, nodes_of(h) as nodes:
         first = await nodes.add()
         assert await given(h, nodes, first) == ["10.10.0.0/24"]

@@ -26,7 +26,7 @@ def heard(*looks: tuple[float, Node, Lease | None]) -> float:
     return known.heard_at - BORN
 
 
-def test_a_node_that_never_told_anything_is_as_old_as_its_object() -> None:
+def test_a_node_that_never_reported_is_as_old_as_its_object() -> None:
     assert heard((BORN + 30, node(ready=None), None)) == 0
     assert heard((BORN + 30, node(ready=None), None), (BORN + 40, node(ready=None), None)) == 0
 
@@ -41,7 +41,7 @@ def test_a_new_heartbeat_in_the_status_counts() -> None:
     assert heard((BORN + 30, node(ready=None), None), (BORN + 40, node(), None)) == 40
 
 
-def test_a_renewed_lease_counts_even_if_the_node_never_told_its_state() -> None:
+def test_a_renewed_lease_counts_even_without_a_status() -> None:
     assert heard((BORN + 30, node(), lease(BORN)), (BORN + 40, node(), lease(BORN + 1))) == 40
     assert heard((BORN + 30, node(ready=None), lease(BORN)), (BORN + 40, node(ready=None), lease(BORN + 1))) == 40
 

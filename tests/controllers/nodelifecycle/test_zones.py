@@ -112,7 +112,7 @@ def test_a_node_comes_again_only_after_it_was_removed() -> None:
     assert evictor.take() == "a"
 
 
-def test_changing_the_rate_gives_nobody_a_turn_for_free() -> None:
+def test_changing_the_rate_grants_no_extra_eviction() -> None:
     clock = FakeClock()
     evictor = Evictor(0.1, clock)
     for name in "abc":

@@ -232,7 +232,7 @@ async def test_volumes_of_a_node_that_is_gone_are_detached(harness: MakeHarness)
         await world.detached(unique, node)
 
 
-async def test_an_error_of_the_driver_is_told_to_the_pods(harness: MakeHarness) -> None:
+async def test_an_error_of_the_driver_is_an_event_of_the_pods(harness: MakeHarness) -> None:
     async with harness(ATTACH, kubelet=False) as h:
         world = World(h)
         node = await world.node("a")

@@ -151,6 +151,6 @@ def test_who_uses_volumes(status: dict[str, Any], deleted: bool, uses: bool) -> 
         ([], "Volume is already exclusively attached to one node, waiting on detach before"),
     ],
 )
-def test_nobody_learns_names_from_other_namespaces(users: list[tuple[str, str]], text: str) -> None:
+def test_messages_contain_no_names_from_other_namespaces(users: list[tuple[str, str]], text: str) -> None:
     pods = [msgspec.convert({"metadata": {"namespace": where, "name": name}}, Pod) for where, name in users]
     assert blocking_message("pv", "ns", pods).startswith(f'Waiting for detach for volume "pv" {text}')

@@ -196,7 +196,7 @@ async def test_an_external_provisioner_is_asked_and_what_it_makes_is_bound(harne
         await has_phase(h, f"{unique}-v", "Released")
 
 
-async def test_claims_that_wait_for_a_consumer_are_told_so(harness: MakeHarness, unique: str) -> None:
+async def test_claims_that_wait_for_a_consumer_get_an_event(harness: MakeHarness, unique: str) -> None:
     async with harness(BINDER, kubelet=False) as h:
         await h.client.create(storage_class(unique, volumeBindingMode="WaitForFirstConsumer"))
         await h.client.create(volume(f"{unique}-v", storageClassName=unique, phase=None))
@@ -289,7 +289,7 @@ async def test_a_volume_for_a_claim_that_took_another_is_free_again(harness: Mak
         assert (reserved.spec.claim_ref.name, reserved.spec.claim_ref.uid) == ("data", None)
 
 
-async def test_without_dynamic_provisioning_nobody_is_asked(harness: MakeHarness, unique: str) -> None:
+async def test_without_dynamic_provisioning_no_provisioner_is_asked(harness: MakeHarness, unique: str) -> None:
     async with harness(BINDER, options=Options(enable_dynamic_provisioning=False)) as h:
         await h.client.create(storage_class(unique))
         await claim_in(h, storageClassName=unique)

@@ -199,7 +199,7 @@ class TestNewClaim:
             ({}, {"deleted": "2026-01-01T00:00:00Z"}, 'the volume is marked for deletion "v"'),
         ],
     )
-    def test_is_told_why_the_volume_it_names_does_not_suit(
+    def test_an_event_says_why_the_named_volume_does_not_fit(
         self, wanted: dict[str, Any], has: dict[str, Any], why: str
     ) -> None:
         found = decide(claim(volumeName="v", **wanted), volume(**has))

@@ -38,7 +38,9 @@ def test_decisions(size: str, has: str, volume_more: dict[str, Any], expected: E
 
 
 @pytest.mark.parametrize("source", [{"hostPath": {"path": "/d"}}, {"gcePersistentDisk": {"pdName": "d"}}])
-async def test_a_claim_that_asks_for_more_is_told_who_gives_it(harness: MakeHarness, source: dict[str, Any]) -> None:
+async def test_an_event_names_the_resizer_of_a_claim_that_asks_for_more(
+    harness: MakeHarness, source: dict[str, Any]
+) -> None:
     async with harness("persistentvolume-expander-controller", "persistentvolume-binder-controller") as h:
         name = h.namespace
         await h.client.create(storage_class(name, allowVolumeExpansion=True))

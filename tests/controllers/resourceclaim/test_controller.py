@@ -61,7 +61,7 @@ async def users(h: Harness, name: str) -> list[str | None]:
     return [each.name for each in (found.status.reserved_for if found.status else None) or ()]
 
 
-async def test_claims_are_made_from_templates_and_the_pod_is_told(harness: MakeHarness) -> None:
+async def test_claims_are_made_from_templates_and_named_in_the_pods_status(harness: MakeHarness) -> None:
     async with harness(NAME, bound_only=True) as h:
         await template(h)
         made = await pod(h, one="template:template", two="template:template", three="claim:shared")
@@ -166,7 +166,7 @@ async def test_a_claim_of_a_pod_that_has_ended_is_deleted(harness: MakeHarness) 
         assert await gone()
 
 
-async def test_a_deleted_claim_goes_when_nobody_uses_it(harness: MakeHarness) -> None:
+async def test_a_deleted_claim_goes_when_no_pod_uses_it(harness: MakeHarness) -> None:
     async with harness(NAME) as h:
         await claim(h, "shared")
         user = await pod(h, node="n", gpu="claim:shared")

@@ -82,7 +82,7 @@ async def test_a_load_balancer_gets_an_address_a_finalizer_and_upstreams_events(
         await has(h, "next", "192.0.2.1")
 
 
-async def test_addresses_survive_a_restart_and_nobody_gets_a_second_one(harness: MakeHarness) -> None:
+async def test_addresses_survive_a_restart_and_no_service_gets_a_second_one(harness: MakeHarness) -> None:
     async with running(harness, "192.0.2.0/28") as h:
         for name in ("one", "two", "three"):
             await create(h, name)
@@ -137,7 +137,7 @@ async def test_only_our_class_or_none_is_served(harness: MakeHarness) -> None:
             assert not (await h.client.get(Service, name, h.namespace)).metadata.finalizers
 
 
-async def test_a_status_that_somebody_else_wrote_is_put_right(harness: MakeHarness) -> None:
+async def test_a_status_written_by_another_client_is_corrected(harness: MakeHarness) -> None:
     async with running(harness, "192.0.2.0/28") as h:
         await create(h, "web")
         await create(h, "thief")

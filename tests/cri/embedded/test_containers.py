@@ -67,7 +67,7 @@ async def test_a_container_runs_in_its_sandbox_and_leaves_nothing(machine: Embed
         assert list((machine.state / "exits").iterdir()) == []
 
 
-async def test_ends_are_told_with_their_codes_and_reasons(machine: EmbeddedMachine) -> None:
+async def test_ends_are_reported_with_their_codes_and_reasons(machine: EmbeddedMachine) -> None:
     async with machine.runtime() as runtime:
         config, sandbox = await cri_pods.run(runtime, machine)
         cases = [
@@ -151,7 +151,7 @@ async def test_a_container_is_asked_to_stop_and_killed_after_its_grace(machine: 
         await cri_pods.remove(runtime, sandbox)
 
 
-async def test_one_that_takes_too_much_memory_is_told_as_oom_killed(machine: EmbeddedMachine) -> None:
+async def test_one_that_takes_too_much_memory_is_reported_as_oom_killed(machine: EmbeddedMachine) -> None:
     async with machine.runtime() as runtime:
         config, sandbox = await cri_pods.run(runtime, machine)
         limits = cri.LinuxContainerConfig(
@@ -254,7 +254,7 @@ async def test_pods_and_their_ends_survive_a_killed_runtime(machine: EmbeddedMac
         assert not (await runtime.list_containers()).containers
 
 
-async def test_changes_are_told_as_they_happen(machine: EmbeddedMachine) -> None:
+async def test_changes_are_reported_as_they_happen(machine: EmbeddedMachine) -> None:
     async with machine.runtime() as runtime:
         seen: list[int] = []
         done = asyncio.Event()

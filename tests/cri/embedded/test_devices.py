@@ -64,7 +64,7 @@ def test_the_usual_devices(group: Path, tmp_path: Path) -> None:
     assert tried(group, node) == ["yes", "yes", "yes", "no"]
 
 
-def test_a_cgroup_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_cgroup_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CRIError, match=f"failed to confine the devices of cgroup {tmp_path}/none: "):
         devices.confine(tmp_path / "none", [])
 

@@ -244,7 +244,7 @@ async def test_a_sandbox_is_stopped_and_removed_by_several_at_once(machine: Embe
             )
 
 
-async def test_an_end_that_cannot_be_written_down_is_told_and_not_lost(machine: EmbeddedMachine) -> None:
+async def test_an_end_that_cannot_be_written_down_is_reported_and_not_lost(machine: EmbeddedMachine) -> None:
     async with machine.runtime() as runtime:
         config, sandbox = await cri_pods.run(runtime, machine)
         id = await cri_pods.start(runtime, config, sandbox, "sh", "-c", "sleep 0.5; exit 9", linux=ALONE)

@@ -71,7 +71,7 @@ async def test_no_command_enters_a_container_whose_program_does_not_run_yet(mach
         await cri_pods.remove(runtime, sandbox)
 
 
-async def test_a_program_that_cannot_run_is_told_of_though_its_runtime_was_killed_meanwhile(
+async def test_a_program_that_cannot_run_is_reported_though_its_runtime_was_killed_meanwhile(
     machine: EmbeddedMachine,
 ) -> None:
     async with machine.runtime() as runtime:

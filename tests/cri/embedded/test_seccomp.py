@@ -227,7 +227,7 @@ def test_unset_or_privileged_is_unconfined(context: dict[str, Any]) -> None:
     assert seccomp.filter_of(cri.LinuxContainerSecurityContext(**context), DEFAULT) == b""
 
 
-def test_a_profile_that_is_not_there_is_told_by_its_path(tmp_path: Path) -> None:
+def test_a_missing_profile_is_reported_by_its_path(tmp_path: Path) -> None:
     context = cri.LinuxContainerSecurityContext(seccomp={"profile_type": 2, "localhost_ref": f"{tmp_path}/none.json"})
     with pytest.raises(CRIError, match=r'seccomp profile "/.*/none.json": no such file or directory'):
         seccomp.filter_of(context, DEFAULT)

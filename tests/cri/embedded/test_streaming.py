@@ -254,7 +254,7 @@ async def test_who_leaves_a_terminal_hangs_up() -> None:
         assert await machine.commands[0].wait() == 128 + 1
 
 
-async def test_what_cannot_be_run_is_told() -> None:
+async def test_a_command_that_cannot_run_is_an_error() -> None:
     async with serving() as (_, server), websocket(await exec_url(server, "/no/such", stdout=True)) as made:
         status = json.loads((await collected(made))[ERROR])
     assert status["reason"] == "InternalError"
@@ -364,7 +364,7 @@ async def test_a_forwarded_port_hears_the_end_of_what_is_sent(family: socket.Add
             assert await error.read_all() == b""
 
 
-async def test_a_port_where_nobody_listens_is_told() -> None:
+async def test_a_port_without_a_listener_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     async with serving() as (_, server):

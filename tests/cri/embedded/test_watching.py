@@ -82,7 +82,7 @@ def test_who_waits_for_something_else_is_asked_about_that_alone(pipes: Pipes) ->
     assert (told, pipes.read[source]) == (["room"], b"")
 
 
-def test_a_failure_is_told_and_ends_nobody_else(pipes: Pipes, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_is_reported_and_ends_nothing_else(pipes: Pipes, capsys: pytest.CaptureFixture[str]) -> None:
     bad, target = pipes.open()
     pipes.watching.add_for(bad, select.EPOLLIN, lambda: 1 // 0)
     good, other = pipes.open()

@@ -127,7 +127,7 @@ def test_cpus_of_its_own_need_no_quota() -> None:
     assert (fields["cpu_quota"], fields["cpuset_cpus"]) == (-1, "2-3")
 
 
-def test_on_cgroup_2_the_kernel_kills_all_of_a_container_unless_told_otherwise() -> None:
+def test_on_cgroup_2_the_kernel_kills_all_of_a_container_by_default() -> None:
     subject = pod("u", container("a"))
     fields = linux_resources(subject, subject.spec.containers[0], ContainerSettings(GI, cgroup2=True))
     assert fields["unified"] == {"memory.oom.group": "1"}

@@ -43,7 +43,7 @@ def test_mounts_are_found_by_controller_and_the_shortest_counts() -> None:
     assert mounts.unified == Path("/sys/fs/cgroup/unified")
 
 
-def test_a_machine_without_cgroups_is_told(tmp_path: Path) -> None:
+def test_a_machine_without_cgroups_is_reported(tmp_path: Path) -> None:
     (tmp_path / "mountinfo").write_text("23 1 254:0 / / rw - ext4 /dev/vda rw\n")
     with pytest.raises(CgroupError, match="failed to find cgroup mounts"):
         detect(tmp_path / "mountinfo")
@@ -262,7 +262,7 @@ def test_what_is_reserved_limits_who_is_not_a_pod(manager: CgroupManager) -> Non
     assert manager.hierarchy.read(name).memory == 256 << 20
 
 
-def test_a_value_that_the_kernel_refuses_is_told_with_its_file(manager: CgroupManager) -> None:
+def test_a_value_that_the_kernel_refuses_is_reported_with_its_file(manager: CgroupManager) -> None:
     manager.ensure(BURSTABLE)
     with pytest.raises(CgroupError, match=r"failed to write 1 to .*cpu.cfs_quota_us: Invalid argument"):
         manager.update(BURSTABLE, CgroupConfig(cpu_quota=1))

@@ -59,7 +59,7 @@ async def test_https_falls_back_to_http_without_the_secret() -> None:
     )
 
 
-async def test_nobody_there_is_a_failure() -> None:
+async def test_a_refused_connection_is_a_failure() -> None:
     port = tools.free_port(LOCAL)
     with pytest.raises(HookFailed) as failed:
         await run({"httpGet": {"path": "/p", "port": port}})

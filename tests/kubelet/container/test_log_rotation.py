@@ -103,7 +103,7 @@ async def test_a_log_is_put_back_while_the_runtime_cannot_open_another(tmp_path:
     assert container.reopened == 1
 
 
-async def test_a_log_that_somebody_has_removed_is_opened_anew(tmp_path: Path) -> None:
+async def test_a_removed_log_is_reopened(tmp_path: Path) -> None:
     container = Container(tmp_path)
     container.path.unlink()
     await _rotator(container, FakeClock()).rotate_all()

@@ -262,7 +262,7 @@ def test_apparmor_is_refused_where_the_kernel_has_none() -> None:
         apparmor.admit(old, enabled=False)
 
 
-def test_apparmor_profiles_are_told_in_both_ways() -> None:
+def test_apparmor_profiles_are_set_in_both_fields() -> None:
     own = _context(_pod(SecurityContext(app_armor_profile=AppArmorProfile(type="Localhost", localhost_profile="x"))))
     assert (own.apparmor.profile_type, own.apparmor.localhost_ref) == (cri.SecurityProfile.Localhost, "x")
     assert own.apparmor_profile == "localhost/x"

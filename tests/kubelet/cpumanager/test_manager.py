@@ -138,7 +138,7 @@ def test_without_a_policy_there_is_nothing_to_say(tmp_path: Path) -> None:
     assert not (tmp_path / "cpu_manager_state").exists()
 
 
-async def test_the_runtime_is_told_when_the_rest_changes(tmp_path: Path) -> None:
+async def test_the_runtime_is_updated_when_the_shared_pool_changes(tmp_path: Path) -> None:
     told: list[tuple[str, str]] = []
 
     async def set_cpuset(id: str, cpus: str) -> None:

@@ -139,7 +139,7 @@ async def test_an_entry_that_a_dead_kubelet_left_is_replaced(cluster: ApiServer,
         ("gone", ("1.0.0",), "n", "No such file or directory"),
     ],
 )
-async def test_a_driver_that_cannot_be_used_is_refused_and_told_why(
+async def test_an_unusable_driver_is_refused_with_the_reason(
     cluster: ApiServer, folder: Path, endpoint: str, versions: tuple[str, ...], node_id: str, problem: str
 ) -> None:
     (folder / "file").touch()

@@ -347,7 +347,7 @@ async def test_a_hanging_driver_costs_only_its_own_pods(start: Any) -> None:
         await waiting
 
 
-async def test_a_driver_that_nobody_registered_is_named_and_its_pod_can_be_deleted(start: Any) -> None:
+async def test_an_unregistered_driver_is_named_and_its_pod_can_be_deleted(start: Any) -> None:
     async with start() as node:
         await node.claim("data")
         message = await node.refused(node.pod())

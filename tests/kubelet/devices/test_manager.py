@@ -141,7 +141,7 @@ async def test_a_plugin_may_prefer_devices_and_want_to_know_of_starts(folder: Pa
         assert (plugin.allocated, plugin.started) == ([["g1", "g2"]], [["g1", "g2"]])
 
 
-async def test_what_a_plugin_refuses_is_told_in_its_words(folder: Path) -> None:
+async def test_a_plugins_error_is_reported_in_its_words(folder: Path) -> None:
     async with _kubelet(folder) as kubelet, SamplePlugin(folder, GPU, "g0") as plugin:
         await kubelet.has(1, 1)
         plugin.refuse = "out of luck"
@@ -150,7 +150,7 @@ async def test_what_a_plugin_refuses_is_told_in_its_words(folder: Path) -> None:
         assert kubelet.manager.allocated() == {}
 
 
-async def test_health_is_told_in_the_statuses_of_containers(folder: Path) -> None:
+async def test_health_is_reported_in_the_statuses_of_containers(folder: Path) -> None:
     async with _kubelet(folder) as kubelet, SamplePlugin(folder, GPU, "g0") as plugin:
         await kubelet.has(1, 1)
         subject = _pod("a", 1)

@@ -83,7 +83,7 @@ async def test_images_go_when_the_disk_is_full_the_longest_unused_first(tmp_path
     assert set(runtime.images) == {"used", "pinned"}
 
 
-async def test_a_node_in_need_removes_all_images_that_nobody_uses(tmp_path: Path) -> None:
+async def test_a_node_under_disk_pressure_removes_all_unused_images(tmp_path: Path) -> None:
     runtime = FakeRuntime(tmp_path)
     subject = ImageCollector(cast(Runtime, runtime), JumpingClock(), PulledImages(tmp_path), lambda *_: None)
     await subject.delete_unused()

@@ -208,7 +208,7 @@ async def test_a_failed_pull_is_not_repeated_at_once(parts: SimpleNamespace) -> 
     assert len(parts.runtime.pulls) == 2
 
 
-def test_a_clock_that_is_set_back_makes_nobody_wait_for_it() -> None:
+def test_a_clock_that_is_set_back_delays_no_pull() -> None:
     clock = FakeClock()
     backoff = BackOff(clock, 10.0, 60.0)
     later = clock.now() + 100.0  # the clock was that far ahead when it failed

@@ -32,7 +32,7 @@ async def test_descriptors_of_a_message_that_never_arrives_whole_are_closed_with
         assert bus.closed.is_set()
 
 
-async def test_descriptors_of_an_answer_that_nobody_waits_for_are_closed() -> None:
+async def test_descriptors_of_a_reply_without_a_waiter_are_closed() -> None:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     with theirs, socket.socket() as sent:

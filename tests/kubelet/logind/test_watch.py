@@ -125,7 +125,7 @@ async def test_a_bus_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:
     await LogindWatch(Node(tmp_path, 0).manager, SystemClock(), path=tmp_path).run()
 
 
-async def test_what_the_bus_refuses_is_told(bus: Path, tmp_path: Path) -> None:
+async def test_errors_of_the_bus_are_reported(bus: Path, tmp_path: Path) -> None:
     client = await Bus.connect(bus)
     with pytest.raises(BusError, match=r"org\.freedesktop\.login1") as error:
         await client.call(*LOGIND, "Inhibit")

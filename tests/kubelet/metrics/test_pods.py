@@ -105,7 +105,7 @@ def test_the_nodes_start_is_measured_in_its_parts() -> None:
     assert [metrics._startup(each) for each in parts] == [10.0, 2.0, 3.0, 5.0, 20.0]
 
 
-def test_what_managers_are_told_is_counted() -> None:
+def test_reports_of_managers_are_counted() -> None:
     registry = Registry()
     metrics = ManagerMetrics(registry)
     metrics.admitted(0.001)

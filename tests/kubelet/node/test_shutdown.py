@@ -101,7 +101,7 @@ async def test_groups_end_one_after_the_other_and_no_pod_gets_more_than_its_own_
     assert state == {"startTime": "2023-11-14T22:13:20Z", "endTime": "2023-11-14T22:13:20Z"}
 
 
-async def test_nobody_is_waited_for_longer_than_its_group_has(tmp_path: Path) -> None:
+async def test_no_pod_is_waited_for_longer_than_its_group_has(tmp_path: Path) -> None:
     node = Node(tmp_path, [_pod("slow"), _pod("c", CRITICAL)], [(0, 20), (CRITICAL, 10)])
     task = asyncio.create_task(node.manager.shut_down())
     await _settle()

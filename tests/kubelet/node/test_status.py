@@ -200,7 +200,7 @@ def boot_id(node: Node) -> str | None:
     return node.status.node_info.boot_id if node.status and node.status.node_info else None
 
 
-async def test_a_reboot_and_a_cordon_are_told(connect: Connect) -> None:
+async def test_a_reboot_and_a_cordon_are_reported(connect: Connect) -> None:
     async with connect() as (client, namespace):
         name = f"{namespace}-boot"
         subject = Reporting(client, name)

@@ -80,7 +80,7 @@ async def test_the_end_of_a_pod_is_waited_for_half_as_long_again_as_its_grace_pe
     assert recorder.reasons == ["ExceededGracePeriod"]
 
 
-async def test_a_caller_that_is_cancelled_is_not_told_of_a_timeout() -> None:
+async def test_a_cancelled_caller_gets_no_timeout() -> None:
     evicting, _, recorder, _ = parts()
     task = asyncio.create_task(evicting.end(pod(ONE), 0.0, "Evicted", "for a test", None))
     await asyncio.sleep(0)

@@ -96,7 +96,7 @@ async def test_a_hook_that_takes_too_long_is_broken_off() -> None:
     assert world.calls[1] == "stop a-0 2"
 
 
-async def test_a_failed_hook_is_told_without_its_words() -> None:
+async def test_a_failed_hook_is_reported_without_its_output() -> None:
     world, subject = World(), pod(HOOKED)
     world.hook_fails = True
     await world.killer.kill_pod(subject, observed(subject, "a running"))

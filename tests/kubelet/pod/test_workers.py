@@ -193,7 +193,7 @@ async def test_the_end_is_repeated_until_it_is_complete() -> None:
         assert syncer.calls.count("terminating 30") == 1
 
 
-async def test_who_kills_a_pod_is_told_when_its_containers_have_ended() -> None:
+async def test_kill_returns_when_the_containers_have_ended() -> None:
     async with workers() as (subject, syncer, _):
         syncer.gate = asyncio.Event()
         subject.update(pod(ONE))
@@ -206,7 +206,7 @@ async def test_who_kills_a_pod_is_told_when_its_containers_have_ended() -> None:
         await _within(subject.kill("nobody"))
 
 
-async def test_what_the_runtime_has_and_nobody_wants_is_ended() -> None:
+async def test_unwanted_containers_of_the_runtime_are_ended() -> None:
     async with workers() as (subject, syncer, _):
         subject.orphan(PodRef("x", "ns", "p"))
         await until(lambda: subject.get("x") is None)

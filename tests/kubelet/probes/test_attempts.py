@@ -169,7 +169,7 @@ async def test_any_certificate_will_do(tmp_path: Path) -> None:
         assert await get(port, scheme="HTTPS") == Outcome(Verdict.SUCCESS, "ok")
 
 
-async def test_a_tcp_probe_succeeds_when_somebody_listens() -> None:
+async def test_a_tcp_probe_succeeds_when_a_process_listens() -> None:
     async with serving(b"") as (port, _):
         assert await tcp_probe(LOCAL, port, 30) == Outcome(Verdict.SUCCESS)
 
@@ -295,7 +295,7 @@ POD = msgspec.convert(
         ),
     ],
 )
-async def test_what_goes_wrong_is_told(
+async def test_errors_of_probes_are_reported(
     spec: Any, runtime: Runtime, result: Result | None, event: tuple[str, str] | None
 ) -> None:
     recorder = Recorder()

@@ -171,7 +171,7 @@ def test_a_static_cpu_policy_makes_resizes_of_guaranteed_pods_infeasible(tmp_pat
     assert node.update(_resized(node.pods["b"], "2")) == ["b"]
 
 
-def test_progress_ends_with_an_event_and_errors_are_told_once(node: Node) -> None:
+def test_progress_ends_with_an_event_and_errors_are_reported_once(node: Node) -> None:
     node.add(_pod("a", "1"))
     node.update(_resized(node.pods["a"], "2"))
     subject = node.pods["a"]

@@ -125,7 +125,7 @@ def test_a_sandbox(network: int, ips: tuple[str, ...], host: bool) -> None:
     assert (found.ready, found.attempt, found.ips, found.host_network) == (True, 3, ips, host)
 
 
-def test_a_pod_that_nobody_describes_is_known_by_its_containers(tmp_path: Path) -> None:
+def test_a_pod_without_a_source_is_known_by_its_containers(tmp_path: Path) -> None:
     container = observed_container(status(tmp_path, state=cri.CONTAINER_RUNNING), "s1")
     found = restored_pod(ObservedPod(PodRef("u", "ns", "p"), (), (container,)))
     assert found.metadata is not None

@@ -38,7 +38,7 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_runtime_that_hangs_is_down_after_half_a_minute_and_its_return_is_told_at_once() -> None:
+async def test_a_runtime_that_hangs_is_down_after_half_a_minute_and_its_return_is_reported_at_once() -> None:
     clock, runtime, told = FakeClock(), FakeRuntime(), []
     state = RuntimeState(runtime, clock, lambda: told.append(state.runtime_problem()))  # type: ignore[arg-type]
     task = asyncio.create_task(state.run())

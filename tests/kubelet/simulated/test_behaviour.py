@@ -28,7 +28,7 @@ def pod(annotations: dict[str, str] | None = None, **metadata: Any) -> Pod:
     return decode(Pod, json.dumps(body).encode())
 
 
-def test_without_a_wish_containers_run_for_ever_and_init_containers_and_jobs_end_at_once() -> None:
+def test_by_default_containers_run_for_ever_and_init_containers_and_jobs_end_at_once() -> None:
     assert behaviour(pod(), "a", [])[0].run_for == math.inf
     assert behaviour(pod(), "i", [])[0].run_for == 0
     job = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
@@ -64,14 +64,14 @@ def test_the_first_rule_that_fits_and_has_a_setting_counts_below_annotations() -
     ("name", "value"),
     [("run-for", "soon"), ("run-for", "-1s"), ("exit-code", "256"), ("exit-code", "x"), ("memory", "-1"), ("cpu", "?")],
 )
-def test_a_wish_that_makes_no_sense_is_told_and_not_followed(name: str, value: str) -> None:
+def test_an_invalid_setting_is_reported_and_ignored(name: str, value: str) -> None:
     found, problems = behaviour(pod({name: value}), "a", [])
     assert found == behaviour(pod(), "a", [])[0]
     assert len(problems) == 1
     assert problems[0].startswith(f"{PREFIX}{name}: ")
 
 
-def test_annotations_that_mean_nothing_are_told() -> None:
+def test_annotations_that_mean_nothing_are_reported() -> None:
     assert unknown(pod({"run-for.a": "1s", "exit-code": "1"})) == []
     assert [each.partition(":")[0] for each in unknown(pod({"run": "1s", "run-for.c": "1s"}))] == [
         f"{PREFIX}run",

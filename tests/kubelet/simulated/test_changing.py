@@ -11,7 +11,7 @@ from pybernetes.api.times import rfc3339
 PREFIX = "simulated.pybernetes.io/"
 
 
-def test_a_container_ends_when_it_is_told_to_and_not_before() -> None:
+def test_a_container_ends_when_its_setting_says_and_not_before() -> None:
     life = Life({"restartPolicy": "Never"})
     life.sync()
     life.after(100)
@@ -52,7 +52,7 @@ def test_an_image_that_could_not_be_pulled_and_a_start_that_took_for_ever() -> N
         assert life.container.ready
 
 
-def test_what_makes_no_sense_is_told_and_changes_nothing() -> None:
+def test_an_invalid_change_is_reported_and_ignored() -> None:
     life = Life(run_for="abc")
     life.sync()
     assert [reason for reason, _ in life.told].count("BadSimulation") == 1

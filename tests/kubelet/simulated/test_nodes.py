@@ -157,7 +157,7 @@ def test_pods_that_use_more_memory_than_the_node_has_are_evicted(simulation: Sim
     )
 
 
-def test_a_wish_of_a_node_that_makes_no_sense_is_told(simulation: Simulation) -> None:
+def test_an_invalid_setting_of_a_node_is_reported(simulation: Simulation) -> None:
     simulation.kubectl("annotate", "node", "sim-0005", f"{PREFIX}silent=perhaps")
     wanted = ("BadSimulation", f"{PREFIX}silent: must be true or false: 'perhaps'")
     tools.wait_until(lambda: wanted in simulation.events("sim-0005"), "it is told", every=0.2)

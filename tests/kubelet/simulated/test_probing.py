@@ -204,7 +204,7 @@ def test_a_new_process_finds_out_what_the_last_one_knew_and_tells_nothing_twice(
     st.lists(st.integers(0, 200), max_size=8).map(sorted),
     st.sampled_from([0, 61]),
 )
-def test_nobody_can_tell_how_often_the_simulation_was_looked_at(
+def test_the_result_does_not_depend_on_how_often_the_simulation_is_read(
     changes: list[int],
     first: bool,
     period: int,

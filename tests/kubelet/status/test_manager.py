@@ -120,7 +120,7 @@ async def test_a_status_is_sent_and_others_conditions_stay(connect: Connect) -> 
         await kubelet.statuses.stop()
 
 
-async def test_that_a_pod_is_being_made_is_told_only_if_that_takes_a_while(connect: Connect) -> None:
+async def test_a_pending_status_is_sent_only_if_the_start_takes_a_while(connect: Connect) -> None:
     async with connect() as (client, namespace):
         clock = JumpingClock()
         kubelet = Kubelet(client, clock)
@@ -140,7 +140,7 @@ async def test_that_a_pod_is_being_made_is_told_only_if_that_takes_a_while(conne
         await kubelet.statuses.stop()
 
 
-async def test_that_a_pod_cannot_be_made_is_told_at_once(connect: Connect) -> None:
+async def test_a_failed_start_is_reported_at_once(connect: Connect) -> None:
     async with connect() as (client, namespace):
         kubelet = Kubelet(client, FakeClock())
         pod = kubelet.see(await make(client, namespace))
@@ -150,7 +150,7 @@ async def test_that_a_pod_cannot_be_made_is_told_at_once(connect: Connect) -> No
         await kubelet.statuses.stop()
 
 
-async def test_whoever_writes_over_it_is_written_over(connect: Connect) -> None:
+async def test_a_status_overwritten_by_another_client_is_restored(connect: Connect) -> None:
     async with connect() as (client, namespace):
         kubelet, pod = await running(client, namespace)
         changed = await client.patch(

@@ -122,7 +122,7 @@ async def test_after_a_reboot_memory_is_mounted_again(host: Host) -> None:
     assert is_mount_point(path)
 
 
-async def test_a_medium_that_nobody_knows_is_refused(host: Host) -> None:
+async def test_an_unknown_medium_is_refused(host: Host) -> None:
     with pytest.raises(ValueError, match=r'^unknown storage medium "Tape"$'):
         await _empty(host, _pod(), medium="Tape")
 

@@ -222,7 +222,7 @@ async def test_a_volume_that_was_ready_stays_when_its_source_goes(start: Any) ->
         assert len(node.events) == 1
 
 
-async def test_every_volume_that_fails_is_told(start: Any) -> None:
+async def test_every_volume_that_fails_is_reported(start: Any) -> None:
     async with start() as node:
         names = ("x", "y")
         volumes = [Volume(name=each, secret=SecretVolumeSource(secret_name=each, default_mode=0o644)) for each in names]

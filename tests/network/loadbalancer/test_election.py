@@ -93,7 +93,7 @@ def test_a_node_is_silent_when_its_lease_stands_still_and_ours_does_not() -> Non
     assert beats.silent(SILENT_AFTER + 2) == frozenset()
 
 
-def test_without_a_word_from_the_api_server_nobody_is_silent() -> None:
+def test_without_the_api_server_no_node_counts_as_silent() -> None:
     beats = Heartbeats("me")
     for name in ("me", "other"):
         beats.note(name, "1", 0.0)

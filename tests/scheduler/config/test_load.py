@@ -93,7 +93,7 @@ def test_json_is_read_too() -> None:
     assert load(text).parallelism == 3
 
 
-def test_unknown_and_repeated_fields_at_every_depth_are_told_at_once() -> None:
+def test_unknown_and_repeated_fields_at_every_depth_are_reported_at_once() -> None:
     text = f"""{HEAD}foo: 1
 parallelism: 1
 parallelism: 2
@@ -218,7 +218,7 @@ def test_content_that_is_refused(text: str, message: str) -> None:
     assert refusal(HEAD + text + "\n") == message
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     assert refusal(HEAD + "parallelism: -1\npercentageOfNodesToScore: -1\n") == (
         "[parallelism: Invalid value: -1: should be an integer value greater than zero, "
         "percentageOfNodesToScore: Invalid value: -1: not in valid range [0-100]]"

@@ -22,14 +22,14 @@ async def test_predicates_and_priorities_decide(live: Any) -> None:
         assert await h.bound("p") == "tight"
 
 
-async def test_without_the_predicate_nobody_asks(live: Any) -> None:
+async def test_without_the_predicate_the_extender_is_not_asked(live: Any) -> None:
     async with live(policy={"predicates": [{"name": "HostName"}], "priorities": []}) as h:
         await h.node("n1", cpu="1")
         await h.pod("greedy", cpu="9")
         assert await h.bound("greedy") == "n1"
 
 
-async def test_all_reasons_are_told_when_the_policy_says_so(live: Any) -> None:
+async def test_all_reasons_are_reported_when_the_policy_says_so(live: Any) -> None:
     policy = {"alwaysCheckAllPredicates": True}
     async with live(policy=policy) as h:
         await h.node("n1", cpu="1", taints=[Taint(key="x", effect="NoSchedule")])

@@ -106,7 +106,7 @@ async def test_a_node_where_no_budget_is_broken_is_preferred(live: Any) -> None:
         assert await h.get("a") is not None
 
 
-async def test_what_a_pod_is_told_that_may_not_or_cannot_preempt(live: Any) -> None:
+async def test_events_of_pods_that_may_not_or_cannot_preempt(live: Any) -> None:
     async with live() as h:
         await h.priority_class("polite", 1000, "Never")
         await h.priority_class("high", 1000)
@@ -191,7 +191,7 @@ def _affinity(fields: dict[str, Any]) -> Any:
     )
 
 
-async def test_an_extender_has_a_say_in_who_is_preempted(live: Any) -> None:
+async def test_an_extender_takes_part_in_choosing_victims(live: Any) -> None:
     def preempt(args: dict[str, Any]) -> Any:
         return {
             "NodeNameToMetaVictims": {

@@ -22,7 +22,7 @@ from pybernetes.scheduler.plugins import registry
 from pybernetes.scheduler.scheduler import Scheduler
 
 
-async def test_a_pod_is_bound_and_told_in_upstreams_words(live: MakeLive) -> None:
+async def test_a_pod_is_bound_with_upstreams_event(live: MakeLive) -> None:
     async with live() as s:
         await s.node("n1")
         await s.pod("p", cpu="1")
@@ -52,7 +52,7 @@ async def test_one_pod_costs_one_binding_and_one_event(live: MakeLive) -> None:
         }
 
 
-async def test_of_pods_beyond_the_limit_that_are_bound_meanwhile_nothing_is_told(live: MakeLive) -> None:
+async def test_pods_beyond_the_limit_that_are_bound_meanwhile_are_not_reported(live: MakeLive) -> None:
     async with live() as s:
         s.scheduler.failures._bucket._tokens = -1000.0
         for number in range(3):
@@ -257,7 +257,7 @@ async def test_a_binding_whose_answer_is_lost_counts(live: MakeLive) -> None:
         assert s.scheduler.metrics.attempts.value("scheduled", "default-scheduler") == 1
 
 
-async def test_a_server_that_fails_is_asked_again_later_and_told_of(live: MakeLive) -> None:
+async def test_a_failing_server_is_asked_again_later_and_logged(live: MakeLive) -> None:
     async with live() as s:
         await s.node("n1")
         client = s.scheduler.client

@@ -115,7 +115,7 @@ def _node() -> Any:
     return Node
 
 
-async def test_one_that_raises_fails_that_pod_only_and_the_pod_is_told(live: Any) -> None:
+async def test_a_plugin_that_raises_fails_that_pod_only_with_an_event(live: Any) -> None:
     async with live("profiles: [{plugins: {filter: {enabled: [{name: Raises}]}}}]\n") as h:
         await h.node("n1")
         await h.pod("bad", labels={"bad": "yes"})
@@ -149,7 +149,7 @@ async def test_one_that_raises_fails_that_pod_only_and_the_pod_is_told(live: Any
         ),
     ],
 )
-def test_what_is_wrong_with_one_is_told_at_the_start(profile: str, message: str) -> None:
+def test_an_invalid_plugin_is_an_error_at_the_start(profile: str, message: str) -> None:
     head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     with pytest.raises(ConfigError) as caught:
         build(load(f"{head}profiles: [{profile}]\n".encode()))

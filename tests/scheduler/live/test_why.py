@@ -82,7 +82,7 @@ async def test_a_pending_pod_gets_each_node_s_verdict_and_what_would_help(live: 
         assert again["changes"] == report["changes"]
 
 
-async def test_every_change_that_is_told_really_helps(live: Any) -> None:
+async def test_every_reported_change_makes_the_pod_fit(live: Any) -> None:
     memory = Memory()
     async with live(recorder=memory) as h:
         await h.node("n1", cpu="1")
@@ -96,7 +96,7 @@ async def test_every_change_that_is_told_really_helps(live: Any) -> None:
         assert await h.bound("p") == "n1"
 
 
-async def test_of_many_nodes_the_one_that_lacks_least_is_told_first(live: Any) -> None:
+async def test_of_many_nodes_the_one_that_lacks_least_comes_first(live: Any) -> None:
     memory = Memory()
     async with live(recorder=memory) as h:
         for number in range(30):

@@ -273,7 +273,7 @@ def test_enough_candidates_end_the_search_but_not_before_one_breaks_no_budget(mo
         assert found.best()[0] == "n15"
 
 
-def test_why_nothing_can_be_preempted_is_told_by_reason() -> None:
+def test_the_reasons_against_preemption_are_reported() -> None:
     world = World(
         nodes={name: {"cpu": 4, "memory": 4, "pods": 5} for name in ("a", "b", "c")},
         pods=[

@@ -119,7 +119,7 @@ def test_validating_webhooks_are_asked_at_the_same_time(
     assert create(api, place).status == 201
 
 
-def test_a_client_that_waits_no_longer_is_told_so(
+def test_a_client_that_waits_no_longer_gets_a_timeout(
     api: Client, hooks: WebhookServer, register: Register, place: str
 ) -> None:
     maps = f"/api/v1/namespaces/{place}/configmaps"
@@ -206,7 +206,7 @@ def test_a_server_that_breaks_off_is_a_failed_call(
     )
 
 
-def test_nobody_listens(api: Client, place: str, register: Register, hooks: WebhookServer) -> None:
+def test_a_webhook_without_a_listener(api: Client, place: str, register: Register, hooks: WebhookServer) -> None:
     register("validating", "/gone", clientConfig={"url": "https://127.0.0.1:1/x", "caBundle": hooks.bundle})
     answer = create(api, place)
     assert answer.message == (
@@ -215,7 +215,7 @@ def test_nobody_listens(api: Client, place: str, register: Register, hooks: Webh
     )
 
 
-def test_a_certificate_of_somebody_else_is_not_trusted(
+def test_a_certificate_of_an_unknown_authority_is_not_trusted(
     api: Client, hooks: WebhookServer, place: str, register: Register
 ) -> None:
     hooks.paths["/tls"] = allow

@@ -214,7 +214,7 @@ async def test_another_range_starts_from_what_services_have() -> None:
         assert await ports.taken() == {30002, 30003}
 
 
-async def test_giving_back_what_nobody_has_is_fine() -> None:
+async def test_releasing_a_free_address_is_fine() -> None:
     async with shared_store() as store:
         ports = NodePorts(store, 30000, 30015, lambda: ())
         await ports.give_back([30001, 80])

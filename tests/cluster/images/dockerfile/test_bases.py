@@ -59,7 +59,7 @@ def test_what_was_built_can_be_built_upon(bench: Bench) -> None:
         {"config": {"ExposedPorts": 5}},
     ],
 )
-def test_a_base_of_another_shape_is_told(bench: Bench, registry: FakeRegistry, wrong: dict[str, Any]) -> None:
+def test_a_base_of_another_shape_is_reported(bench: Bench, registry: FakeRegistry, wrong: dict[str, Any]) -> None:
     content = layer(one="1")
     registry.add("1", content)
     manifest = json.loads(registry.manifests["1"][1])

@@ -232,7 +232,7 @@ def test_copies_go_into_folders_that_are_there_without_changing_them(bench: Benc
     assert re.search(rb"lo -> o", made.contents["out"])
 
 
-def test_stages_that_nobody_needs_are_not_built(bench: Bench) -> None:
+def test_unused_stages_are_not_built(bench: Bench) -> None:
     text = (
         "FROM busybox AS one\nRUN echo 1 > /one\nFROM busybox AS broken\nRUN false\n"
         "FROM one AS two\nRUN cat /one > /two\n"
@@ -391,7 +391,7 @@ def test_a_dockerfile_may_be_elsewhere_and_bring_its_own_ignore_file(bench: Benc
     assert sorted(made.contents) == ["x/a"]
 
 
-def test_a_list_that_is_no_json_is_a_line_for_the_shell_and_told(bench: Bench) -> None:
+def test_a_list_that_is_no_json_is_a_shell_command_with_a_warning(bench: Bench) -> None:
     made = bench.build("FROM busybox\nCMD ['a', 'b']")
     assert made.config["Cmd"] == ["/bin/sh", "-c", "['a', 'b']"]
     assert re.search(r"warning: .*Dockerfile:2: it looks like a list, but is no JSON", made.said)
@@ -465,7 +465,7 @@ def test_mistakes_are_one_line_with_their_place(bench: Bench, text: str, told: s
     assert not list((bench.data / "build" / "work").iterdir())
 
 
-def test_flags_that_are_wrong_are_told(bench: Bench, tmp_path: Path) -> None:
+def test_flags_that_are_wrong_are_reported(bench: Bench, tmp_path: Path) -> None:
     def run(*words: str) -> None:
         image.main(["build", "--data-dir", str(bench.data), *words])
 

@@ -95,7 +95,7 @@ def test_what_is_brought_back_is_there_and_no_more(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("line", ["[", "a[b", "\\"])
-def test_a_bad_ignore_file_is_told(bench: Bench, line: str) -> None:
+def test_a_bad_ignore_file_is_reported(bench: Bench, line: str) -> None:
     bench.put(".dockerignore", line)
     with pytest.raises(ClusterError, match=r"^.dockerignore: "):
         bench.run("FROM busybox")
@@ -194,7 +194,7 @@ def test_a_build_that_is_ended_takes_its_command_along(bench: Bench, tmp_path: P
     assert bench.build("FROM busybox\nRUN echo 1 > /x").contents["x"] == b"1\n"
 
 
-def test_folders_without_an_end_harm_nobody(bench: Bench) -> None:
+def test_endless_folders_do_no_harm(bench: Bench) -> None:
     deep = "import os\nfor _ in range(2100):\n    os.mkdir('d'); os.chdir('d')\n"
     subprocess.run([shutil.which("python3") or "python3", "-c", deep], cwd=bench.context, check=True)
     with pytest.raises(ClusterError, match=r"Dockerfile:2: COPY: .*(long|File name)"):
@@ -213,7 +213,7 @@ def test_odd_names_come_through(bench: Bench) -> None:
     assert int(made.contents["n"]) == 6
 
 
-def test_a_damaged_base_is_told(bench: Bench) -> None:
+def test_a_damaged_base_is_reported(bench: Bench) -> None:
     bench.run("FROM busybox\nRUN echo > /x", "-t", "second:1")
     path = next((bench.data / "images").glob("*made_1.tar"))
     content = bytearray(path.read_bytes())

@@ -40,7 +40,7 @@ def test_what_is_ignored(lines: list[str], ignored: list[str], kept: list[str]) 
 
 
 @pytest.mark.parametrize("line", ["[", "[]", "a[", "[z-a]", "\\", "!", "[a-"])
-def test_a_pattern_that_is_none_is_told(line: str) -> None:
+def test_an_invalid_pattern_is_reported(line: str) -> None:
     with pytest.raises(ValueError, match=r"pattern|range"):
         Patterns([line])
 

@@ -37,7 +37,7 @@ def test_modes_are_changed(text: str, before: int, after: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["77777", "9", "x", "u", "u+z", "+x,", ",", "u=rwx go=r", "-1"])
-def test_what_is_no_mode_is_told(text: str) -> None:
+def test_an_invalid_mode_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match="is no mode"):
         modes.check(text)
 

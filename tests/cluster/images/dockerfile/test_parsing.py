@@ -59,7 +59,7 @@ def test_instructions_are_found(text: str, expected: list[tuple[int, str, str]])
         ("FROM", "wants an argument"),
     ],
 )
-def test_mistakes_are_told_with_their_line(text: str, told: str) -> None:
+def test_mistakes_are_reported_with_their_line(text: str, told: str) -> None:
     with pytest.raises(BuildError) as caught:
         parsing.parse(text.encode())
     assert told in str(caught.value)
@@ -114,7 +114,7 @@ def test_stages_have_names_and_numbers() -> None:
         ("ARG A=${\nFROM a", "Dockerfile:1: ARG: no name of a variable"),
     ],
 )
-def test_mistakes_of_stages_are_told(text: str, told: str) -> None:
+def test_mistakes_of_stages_are_reported(text: str, told: str) -> None:
     with pytest.raises(BuildError) as caught:
         planned(text)
     assert told in str(caught.value)

@@ -109,7 +109,7 @@ def test_a_rebuild_after_a_change_begins_where_the_change_is(bench: Bench) -> No
         ("FROM busybox\nADD --checksum=sha256:00 x /\n", "checksum"),
     ],
 )
-def test_mistakes_are_told_in_one_line_with_their_place(bench: Bench, dockerfile: str, told: str) -> None:
+def test_mistakes_are_reported_in_one_line_with_their_place(bench: Bench, dockerfile: str, told: str) -> None:
     for name in ("a", "b", "x"):
         bench.put(name)
     with pytest.raises(ClusterError) as caught:

@@ -69,7 +69,7 @@ def test_variables_are_put_in(word: str, expected: str) -> None:
         ("${A:-" * 100, "substitutions in each other"),
     ],
 )
-def test_what_is_wrong_is_told(word: str, told: str) -> None:
+def test_errors_are_reported(word: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         words.expand(word, {**VARIABLES, "A": ""})
 
@@ -95,7 +95,7 @@ def test_pairs_are_read_in_both_forms(text: str, expected: list[tuple[str, str]]
 
 
 @pytest.mark.parametrize("text", ["A", "", "A=b c", "=b"])
-def test_what_is_no_pair_is_told(text: str) -> None:
+def test_an_invalid_pair_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match=r"NAME=VALUE|no name"):
         words.pairs(text)
 

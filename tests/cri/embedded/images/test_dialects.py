@@ -26,7 +26,7 @@ def test_a_registry_that_knows_no_head_is_asked_for_the_bytes(
     assert pull(store, [], named).digests == [f"{registry.host}/a/b@{digest}"]
 
 
-def test_a_refusal_of_both_head_and_get_is_told_in_the_words_of_the_body(
+def test_a_refusal_of_both_head_and_get_is_reported_in_the_words_of_the_body(
     registry: FakeRegistry, store: ImageStore
 ) -> None:
     body = b'{"errors":[{"code":"DENIED","message":"not for you"}]}'
@@ -115,7 +115,7 @@ def test_a_token_is_fetched_before_a_password_is_shown(registry: FakeRegistry, s
 
 
 @pytest.mark.parametrize("challenge", ['Basic realm="lab"', 'Bearer realm="http://{host}/token"'])
-def test_whoever_a_redirect_leads_to_gets_no_password_by_asking_for_it(
+def test_the_target_of_a_redirect_gets_no_password_by_asking_for_it(
     registry: FakeRegistry, store: ImageStore, challenge: str
 ) -> None:
     registry.add("1", layer(name="x"))

@@ -48,9 +48,7 @@ def test_a_token_that_runs_out_in_the_middle_is_fetched_again(registry: FakeRegi
     assert len(given) >= 3
 
 
-def test_a_token_that_is_not_enough_is_told_and_not_asked_for_again_and_again(
-    registry: FakeRegistry, store: ImageStore
-) -> None:
+def test_an_insufficient_token_is_an_error_and_not_requested_again(registry: FakeRegistry, store: ImageStore) -> None:
     registry.add("1", layer(name="x"))
 
     def before(handler: Any) -> bool:
@@ -139,7 +137,7 @@ def test_patience_has_an_end(
     assert len(waited) == waits
 
 
-def test_whoever_goes_away_does_not_wait_for_a_busy_server(registry: FakeRegistry, store: ImageStore) -> None:
+def test_a_cancelled_pull_does_not_wait_for_a_busy_server(registry: FakeRegistry, store: ImageStore) -> None:
     event = threading.Event()
     event.set()
     registry.before = lambda handler: send(handler, 429, b"", {"Retry-After": "30"}) is None
@@ -206,7 +204,7 @@ def test_a_mirror_that_fails_in_any_way_is_passed_over(
         assert mirror.requests
 
 
-def test_if_all_fail_the_registrys_own_words_are_told(
+def test_if_all_fail_the_registrys_own_error_is_reported(
     registry: FakeRegistry, store: ImageStore, tmp_path: Path
 ) -> None:
     registry.before = lambda handler: send(handler, 200, b"<html>", {"Content-Type": "text/html"}) is None
@@ -249,7 +247,7 @@ def free(folder: Path) -> int:
     return disk.f_bavail * disk.f_frsize
 
 
-def test_a_full_disk_is_told_and_nothing_of_the_image_keeps_it_full(
+def test_a_full_disk_is_reported_and_nothing_of_the_image_keeps_it_full(
     registry: FakeRegistry, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = ImageStore(small / "images")

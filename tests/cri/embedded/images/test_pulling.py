@@ -76,7 +76,7 @@ def test_a_token_is_fetched_where_the_registry_says(
         assert asked[0][1] == "/token?service=lab&scope=repository%3Aa%2Fb%3Apull"
 
 
-def test_a_token_that_is_refused_is_told(registry: FakeRegistry, store: ImageStore) -> None:
+def test_a_token_that_is_refused_is_reported(registry: FakeRegistry, store: ImageStore) -> None:
     wants_token(registry, basic())
     with pytest.raises(PullError, match=r"failed to authorize: failed to fetch anonymous token: .*401 .*who are you"):
         pull(store, [], f"{registry.host}/a/b:1")
@@ -239,7 +239,7 @@ def test_a_tag_that_moved_takes_its_name_along(registry: FakeRegistry, store: Im
     assert {each.id for each in ImageStore(store.root).images()} == {old.id, new.id}
 
 
-def test_mirrors_are_asked_first_and_told_whose_image_it_is(
+def test_mirrors_come_first_and_get_the_registrys_name(
     registry: FakeRegistry, store: ImageStore, tmp_path: Path
 ) -> None:
     with FakeRegistry().serving() as mirror:
@@ -274,7 +274,7 @@ def test_mirrors_are_asked_first_and_told_whose_image_it_is(
         ('[host."http://u:p@x"]', "no password"),
     ],
 )
-def test_mistakes_in_hosts_toml_are_told(store: ImageStore, tmp_path: Path, text: str, told: str) -> None:
+def test_mistakes_in_hosts_toml_are_reported(store: ImageStore, tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(PullError, match=told):
         pull(store, [hosts(tmp_path, "_default", text)], "registry.example/a/b:1")
 
@@ -312,13 +312,13 @@ DESCRIPTOR = {"digest": digest(b""), "size": 0}
         ),
     ],
 )
-def test_manifests_that_are_none_are_told(registry: FakeRegistry, store: ImageStore, body: Any, told: str) -> None:
+def test_invalid_manifests_are_reported(registry: FakeRegistry, store: ImageStore, body: Any, told: str) -> None:
     registry.manifest("1", oci.MANIFEST, body)
     with pytest.raises(PullError, match=told):
         pull(store, [], f"{registry.host}/a/b:1")
 
 
-def test_whoever_goes_away_ends_the_pull(registry: FakeRegistry, store: ImageStore) -> None:
+def test_a_disconnect_ends_the_pull(registry: FakeRegistry, store: ImageStore) -> None:
     registry.add("1", layer(name="x"))
     cancelled = threading.Event()
     cancelled.set()

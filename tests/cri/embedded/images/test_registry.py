@@ -73,7 +73,7 @@ async def test_an_image_is_pulled_with_a_password(service: ImageService, host: s
     assert (await status(service, found.repo_digests[0])).image.id == id
 
 
-async def test_a_user_by_name_is_told(service: ImageService, host: str) -> None:
+async def test_a_user_by_name_is_reported(service: ImageService, host: str) -> None:
     await pull(service, f"{host}/private/two:1", **LOGIN)
     found = (await status(service, f"{host}/private/two:1")).image
     assert found.username == "www"
@@ -108,7 +108,7 @@ async def test_bad_names_are_refused_before_anything_is_asked(service: ImageServ
     assert caught.value.code == "InvalidArgument"
 
 
-async def test_a_server_that_is_not_there_is_told_in_gos_words(service: ImageService) -> None:
+async def test_a_missing_server_gets_gos_error(service: ImageService) -> None:
     host = f"127.0.0.1:{registries.free_port()}"
     with pytest.raises(CRIError) as caught:
         await pull(service, f"{host}/x:1")

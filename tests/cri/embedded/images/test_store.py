@@ -172,7 +172,7 @@ def _busy(path: Path) -> None:
     raise OSError(errno.EBUSY, "busy", str(path))
 
 
-def test_files_of_a_container_that_cannot_be_removed_are_told_of(
+def test_files_of_a_container_that_cannot_be_removed_are_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = ImageStore(tmp_path)

@@ -71,7 +71,7 @@ def settings(tmp_path: Path, host: str, text: str) -> Path:
     return tmp_path / "certs.d"
 
 
-def test_a_registry_that_nobody_vouches_for_is_refused(registry: FakeRegistry, tmp_path: Path) -> None:
+def test_a_registry_with_an_untrusted_certificate_is_refused(registry: FakeRegistry, tmp_path: Path) -> None:
     with pytest.raises(PullError, match="tls: failed to verify certificate") as caught:
         pull(ImageStore(tmp_path / "images"), [], f"{registry.host}/a/b:1")
     assert f'Head "https://{registry.host}/v2/a/b/manifests/1"' in caught.value.message
@@ -110,7 +110,7 @@ def test_a_certificate_is_shown_to_a_registry_that_asks(certificate: Path, tmp_p
         assert pull(ImageStore(tmp_path / "images"), folders, f"{registry.host}/a/b:1").names
 
 
-def test_an_authority_that_cannot_be_read_is_told(registry: FakeRegistry, tmp_path: Path) -> None:
+def test_an_authority_that_cannot_be_read_is_reported(registry: FakeRegistry, tmp_path: Path) -> None:
     folders = [settings(tmp_path, registry.host, f'server = "https://{registry.host}"\nca = "missing.crt"\n')]
     with pytest.raises(PullError, match=r"missing.crt: no certificates of authorities"):
         pull(ImageStore(tmp_path / "images"), folders, f"{registry.host}/a/b:1")

@@ -336,7 +336,7 @@ def test_owners_modes_and_times_are_kept(outside: Path) -> None:
     ("key", "value"),
     [("uid", "-7"), ("uid", str(1 << 40)), ("mtime", "inf"), ("mtime", "nan"), ("mtime", "1e300"), ("size", "-5")],
 )
-def test_numbers_that_are_none_are_told(outside: Path, key: str, value: str) -> None:
+def test_invalid_numbers_are_reported(outside: Path, key: str, value: str) -> None:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         info = tarfile.TarInfo("x")
@@ -347,18 +347,18 @@ def test_numbers_that_are_none_are_told(outside: Path, key: str, value: str) -> 
 
 
 @pytest.mark.parametrize("name", ["n" * 300, "a/" + "n" * 300 + "/b"])
-def test_names_that_no_file_system_has_are_told(outside: Path, name: str) -> None:
+def test_names_that_no_file_system_has_are_reported(outside: Path, name: str) -> None:
     with pytest.raises(UnsafeArchive, match="cannot be made"):
         run(outside, Tar().add(name))
 
 
-def test_links_that_go_round_in_circles_are_told(outside: Path) -> None:
+def test_links_that_go_round_in_circles_are_reported(outside: Path) -> None:
     with pytest.raises(UnsafeArchive, match="cannot be made"):
         run(outside, Tar().link("a", "b").link("b", "a").add("a/x"))
 
 
 @pytest.mark.parametrize("body", [b"x" * 10240, b"\x1f\x8b" + b"0" * 600])
-def test_what_is_no_tar_is_told(outside: Path, body: bytes) -> None:
+def test_an_invalid_tar_is_reported(outside: Path, body: bytes) -> None:
     with pytest.raises(ValueError, match="not a layer"):
         unpack(io.BytesIO(body), outside.parent / "layer", most_bytes=ROOM)
 
