@@ -60,7 +60,7 @@ def by_role(root: int) -> dict[str, list[int]]:
 
 
 def idle_cpu(root: int, seconds: float) -> dict[str, float]:
-    """The processors that each part of a tree uses while nobody asks anything of it (1.0 = one, all the time)."""
+    """The processors that each part of a tree uses while idle (1.0 = one, all the time)."""
     roles = by_role(root)
     before, began = {name: cpu_seconds(pids) for name, pids in roles.items()}, time.perf_counter()
     time.sleep(seconds)

@@ -104,7 +104,7 @@ FLAGS = (
     "--service-cluster-ip-range=10.0.0.0/24",
     "--service-account-issuer=https://bench.example",
 )
-"""Both servers get the same: the user of the load may do everything, and waits for nobody."""
+"""Both servers get the same: the user of the load may do everything, without flow control."""
 STORES = {"sqlite": "SQLite", "etcd": "etcd", "memory": "memory"}
 
 

@@ -73,7 +73,7 @@ def _configmap(index: int) -> str:
 
 
 def _pods(program: str, environment: dict[str, str], namespace: str, count: int) -> None:
-    """Pods that nobody schedules, in lists of five hundred."""
+    """Unscheduled pods, in lists of five hundred."""
     for begin in range(0, count, 500):
         items = "".join(
             f"---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p-{index}, labels: {{app: web}}}}\n"

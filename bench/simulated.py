@@ -2,8 +2,8 @@
 
 The cluster is started with `pyb up --simulated-nodes` on an empty folder and used over the API as any client would use
 it. Deployments fill it; then one more of 1,000 pods is made and rolled out anew while a watch sees whether every node
-keeps renewing its Lease and stays Ready. Last comes what all of it costs: memory of all processes, and CPU while nobody
-asks for anything.
+keeps renewing its Lease and stays Ready. Last comes what all of it costs: memory of all processes, and CPU while no
+client asks for anything.
 """
 
 from __future__ import annotations

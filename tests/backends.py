@@ -46,7 +46,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that go away while they are answered are part of many tests; anything else is told."""
+        """Clients that go away while they are answered are part of many tests; anything else is reported."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
@@ -81,7 +81,7 @@ class Backend:
 
         self._http = _Server((address, 0), Handler)
         self.tls = tls
-        if tls is not None:  # the handshake is made in the connection's thread, so that a slow one stops nobody
+        if tls is not None:  # the handshake is made in the connection's thread, so that a slow one stops no other
             self._http.socket = tls.wrap_socket(self._http.socket, server_side=True, do_handshake_on_connect=False)
         self.address, self.port = address, self._http.server_port
         self.origin = f"{'https' if tls else 'http'}://{address}:{self.port}"

@@ -14,7 +14,7 @@ and, written by `tools/record_cases.py` from the answers of an upstream server,
     errors   field errors, if it is refused as invalid
     refused  code and message, if it is refused otherwise
     result   the object that comes out
-    warnings what the client is told beside
+    warnings those that the client gets
 
 An edit is a mapping from a path (`spec/containers/0/image`, with `~1` for a slash in a key) to a value, where the text
 `<remove>` takes the field away and `x*63` is an x repeated.

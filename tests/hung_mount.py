@@ -41,7 +41,7 @@ class HungMount:
         assert self._process.stdout.readline() == b"hangs\n"
 
     def release(self) -> None:
-        """End the file system: whoever waits gets an error."""
+        """End the file system: waiting calls get an error."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(60)

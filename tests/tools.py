@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = [sys.executable, "-P", "-m", "pybernetes"]
-# Whoever waits goes on when the condition holds; this is for when it never will. A process starts with half a second of
+# A wait ends when its condition holds; this is for when it never will. A process starts with half a second of
 # a processor's time, and beside a dozen others that want it too that takes long.
 PATIENCE = 60.0
 
@@ -66,7 +66,7 @@ def api_server(folder: Path, *flags: str, store: str = "memory://", accounts: bo
     """Starts `pyb apiserver` on a free port with a PKI of its own in the folder, and stops it at the end.
 
     `store` is the value of --etcd-servers; more flags may follow. What it logs is in `folder/apiserver.log`.
-    Pods need no service `accounts` unless so wished, because nobody makes them.
+    Pods need no service `accounts` unless requested, because no controller makes them.
     """
     pki = folder / "pki"
     pki.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Whoever asks for bookmarks gets one every minute, here every few milliseconds, until the time of the watch is up."""
+"""A watch with bookmarks gets one every minute, here every few milliseconds, until the time of the watch is up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request that names no time has the server's: it is told so when that is over."""
+"""A request without a timeout has the server's, and gets an error when it is over."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_secrets_on_the_disk(tmp_path: Path) -> None:
         file.write_text("nonsense")
         tools.wait_until(
             lambda: (written_with_the_new_key(), "the old one stays" in (tmp_path / "b/apiserver.log").read_text())[1],
-            "a bad configuration is told of",
+            "a bad configuration is logged",
             every=0.1,
         )
 

@@ -177,7 +177,7 @@ def test_large_bodies_of_strangers_are_bounded_and_others_are_served(client: Cli
             except OSError:
                 refused += 1  # closed before all of it was sent
         assert refused >= STRANGERS_BODIES // 2_900_000 - 1
-        # A connection on which somebody is known may send large bodies all the while.
+        # An authenticated connection may send large bodies all the while.
         token = f"Host: x\r\nAuthorization: Bearer {client.token}\r\n"
         connection = opened.enter_context(raw(client))
         connection.sendall(f"GET /version HTTP/1.1\r\n{token}\r\n".encode())
@@ -358,10 +358,10 @@ def test_what_comes_behind_the_body_is_no_header(client: Client) -> None:
 
 
 def test_a_refused_upgrade_loses_no_request(client: Client) -> None:
-    wish = b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    upgrade = b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
     with raw(client) as connection:
         for _ in range(2):
-            connection.sendall(wish + b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            connection.sendall(upgrade + b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
             data = b""
             while b"\r\n\r\nok" not in data:
                 part = connection.recv(65536)
@@ -385,7 +385,7 @@ def test_a_header_that_comes_twice_has_two_values_each_time(client: Client) -> N
 
 
 def test_each_of_many_pipelined_requests_is_its_own_senders_however_it_is_cut(client: Client) -> None:
-    """Heads that came before are remembered as a whole; nobody gets another's."""
+    """Heads that came before are remembered as a whole; no client gets another's."""
     chance = random.Random(7)
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     for _ in range(10):

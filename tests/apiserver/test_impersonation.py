@@ -1,4 +1,4 @@
-"""Acting as somebody else."""
+"""Impersonation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_names_are_utf8_without_blanks_around_them(client: Client) -> None:
     assert jose["username"] == "josé"
     assert jose["groups"] == ["größe", "system:authenticated"]
     assert jose["extra"] == {"scopes": ["日本"]}
-    assert who(client, Impersonate_User="jos\xe9")["username"] == "jos\ufffd", "what is no UTF-8 is nobody known"
+    assert who(client, Impersonate_User="jos\xe9")["username"] == "jos\ufffd", "invalid UTF-8 matches no user"
 
 
 def test_a_header_that_comes_twice_has_two_values(client: Client) -> None:

@@ -25,7 +25,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
 def test_bad_metadata_is_refused(client: Client, namespace: str, resource: Resource) -> None:
     where = f"/namespaces/{namespace}" if resource.namespaced else ""
     path = f"{resource.path}{where}/{resource.plural}?dryRun=All"
-    # Events must be about something in their namespace, or else that is all they are told.
+    # Events must be about something in their namespace, or else that is their only error.
     about = {"involvedObject": {"namespace": namespace}} if resource.kind == "Event" and not resource.group else {}
     for field, meta in BAD:
         if not meta and resource.kind == "LimitRange":  # it makes a name of its own

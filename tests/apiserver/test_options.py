@@ -1,4 +1,4 @@
-"""Flags of the API server: upstream's complaints, what has no effect is told, what is not kept to is refused."""
+"""Flags of the API server: upstream's errors, warnings for flags without effect, errors for unsupported ones."""
 
 from __future__ import annotations
 

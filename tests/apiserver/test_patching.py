@@ -1,4 +1,4 @@
-"""Patches that are wrong, and what a PUT or patch may not change: who is told what."""
+"""Errors of invalid patches, and of changes that a PUT or patch may not make."""
 
 from __future__ import annotations
 

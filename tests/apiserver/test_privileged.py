@@ -1,4 +1,4 @@
-"""`--allow-privileged`: without it nobody gets a privileged container, by whichever way."""
+"""`--allow-privileged`: without it no privileged container is admitted, by whichever way."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ FAULTS, STATE = "/debug/faults", "/debug/state"
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A server with SQLite that has these paths; anonymous users may ask it, and are nobody."""
+    """A server with SQLite that has these paths; anonymous users may send requests, without permissions."""
     folder = tmp_path_factory.mktemp("endpoints")
     flags = ("--enable-test-endpoints", "--authorization-mode=RBAC")
     with tools.api_server(folder, *flags, store=f"sqlite://{folder}/state.db") as server:

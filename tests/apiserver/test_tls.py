@@ -143,7 +143,7 @@ def test_a_new_certificate_and_a_new_authority_are_used_without_a_restart(tmp_pa
         replace(folder / "ca.crt", b"no certificate")
         tools.wait_until(
             lambda: (get(client_of(server, tmp_path / "new.pem", other, old_authority)), cannot_be_read(server))[1],
-            "what cannot be read is told",
+            "the error is logged",
             every=0.1,
         )
         assert get(client_of(server, tmp_path / "new.pem", other, old_authority)) == 200

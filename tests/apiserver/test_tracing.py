@@ -1,4 +1,4 @@
-"""The API server records which span wrote which revision, and hands out what everybody has done."""
+"""The API server records which span wrote which revision, and serves the spans of all components."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def test_the_index_tells_of_everything(client: Client) -> None:
     assert "/" not in paths
     assert not [path for path in paths if path.startswith("/debug")]
     for path in paths:
-        if path != "/openapi/v3/":  # the folder of the documents, which is told of and has no page, as upstream's
+        if path != "/openapi/v3/":  # the folder of the documents, which is listed and has no page, as upstream's
             assert client.get(path).status == 200, path
 
 

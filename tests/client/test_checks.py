@@ -1,4 +1,4 @@
-"""Checks by name, and what is told and counted of them."""
+"""Checks by name, their output and their metrics."""
 
 from __future__ import annotations
 

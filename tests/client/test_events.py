@@ -1,4 +1,4 @@
-"""Events tell users what happened, without flooding anybody."""
+"""Events tell users what happened, without flooding the server."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def test_events_reach_the_server_and_repeated_ones_are_counted(connect: Co
         assert (event.reporting_component, event.reporting_instance) == ("test-controller", "here")
         assert (event.involved_object.kind, event.involved_object.uid) == ("Pod", "u")
         assert event.metadata.annotations == {"x": "y"}
-        # It expires, or somebody deletes it: it comes back with its count.
+        # It expires, or is deleted: it comes back with its count.
         await client.delete(Event, event.metadata.name, namespace)
         recorder.event(pod, "Normal", "Created", "made it")
         # What the server refuses is given up, and the next one is sent.

@@ -416,7 +416,7 @@ async def test_a_metadata_informer_runs_until_its_last_user_releases_it() -> Non
 
 
 class Failing:
-    """A handler that fails on objects by name while it is told to, and notes what it took."""
+    """A handler that fails on objects by name while configured to, and records the others."""
 
     def __init__(self, informer: Informer[ConfigMap], *bad: str) -> None:
         self.bad = set(bad)
@@ -444,7 +444,7 @@ async def test_an_event_that_a_handler_failed_on_is_delivered_to_it_again_later(
     informer._apply(added("a", 1))
     informer._apply(added("b", 2))
     assert failing.took == ["+b2"]
-    assert other.heard == ["+a1", "+b2"], "the others are told once and at once"
+    assert other.heard == ["+a1", "+b2"], "the others are called once and at once"
     for _ in range(600):
         clock.advance(1)
     assert failing.tries < 15, "it is not tried at a high rate"

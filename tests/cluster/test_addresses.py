@@ -1,4 +1,4 @@
-"""Ports that are free now and still free when somebody comes to listen there."""
+"""Ports that are free now and still free when their server listens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In a cluster that was started by `up` everybody is somebody, with upstream's rights and no more."""
+"""In a cluster that was started by `up` every component has its identity, with upstream's permissions and no more."""
 
 from __future__ import annotations
 

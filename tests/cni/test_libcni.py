@@ -1,4 +1,4 @@
-"""The runtime's side, with plugins that are small scripts: what they are told, in which order, and their errors."""
+"""The runtime's side, with plugins that are small scripts: their arguments, their order, and their errors."""
 
 from __future__ import annotations
 

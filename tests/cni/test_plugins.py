@@ -183,7 +183,7 @@ def test_results_rules_and_links_are_those_of_debians_plugins(lab: Lab, tmp_path
 def _plain(value: Any) -> Any:
     """A document without what differs from run to run: hardware addresses, numbers and names of links.
 
-    A bridge's addresses are tentative for a second or two, until nobody has said that they are his.
+    A bridge's addresses are tentative for a second or two, until duplicate address detection ends.
     """
     if isinstance(value, list):
         return [_plain(each) for each in value]

@@ -17,7 +17,7 @@ FOLDERS = ("fs/dev/pts/a", "fs/etc/b/c", "fs/proc/d/e", "fs/scratch/f/g", "fs/us
 
 
 class Killed(BaseException):
-    """In place of a kill -9: nobody catches it."""
+    """In place of a kill -9: it is not caught anywhere."""
 
 
 def until_killed(step: int, monkeypatch: pytest.MonkeyPatch, tree: Path) -> bool:

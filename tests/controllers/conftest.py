@@ -51,14 +51,14 @@ K = TypeVar("K", bound=Kind)
 T = TypeVar("T")
 
 _numbers = itertools.count(1)
-# Whoever waits for a condition goes on when it holds; this is for when it never will.
+# A wait ends when its condition holds; this is for when it never will.
 WITHIN = 30.0
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tools.ApiServer]:
     """An API server for the tests of a module."""
-    # Most tests run one controller: nobody takes the taint off a node that is ready.
+    # Most tests run one controller: none removes the taint of a node that is ready.
     off = "--disable-admission-plugins=TaintNodesByCondition"
     with tools.api_server(tmp_path_factory.mktemp("controllers"), off) as running:
         yield running
@@ -221,7 +221,8 @@ class Harness:
             await asyncio.sleep(0.005)
 
     async def settled(self, quiet: float = 0.1, within: float = WITHIN) -> None:
-        """Wait until the caches have everything and nobody has had work for a while. Delayed work does not count."""
+        """Wait until the caches have everything and all queues have been empty for a while. Delayed work does not
+        count."""
         deadline = time.monotonic() + within
         since, seen = time.monotonic(), self._revisions()
         while True:

@@ -76,7 +76,7 @@ async def test_a_claim_of_another_owner_is_not_taken(harness: MakeHarness) -> No
         async def told() -> bool:
             return any(event.message == said.format(h.namespace) for event in await h.events("FailedBinding"))
 
-        await h.until(told, "the pod's user is told")
+        await h.until(told, "the pod's event is there")
         await h.client.patch(PersistentVolumeClaim, "web-scratch", {"metadata": {"finalizers": None}}, h.namespace)
         await h.client.delete(PersistentVolumeClaim, "web-scratch", h.namespace)
         await has_claim(h, other_than=theirs.metadata.uid)

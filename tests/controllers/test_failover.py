@@ -17,7 +17,7 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client import config
 from pybernetes.client.client import Client
 
-# Whoever leads keeps it however busy the machine is; who waits looks often.
+# The leader keeps its Lease on a busy machine; candidates check often.
 TIMES = ("--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s", "--leader-elect-retry-period=400ms")
 
 

@@ -1,4 +1,4 @@
-"""What belongs to nobody any more is deleted; owners wait, or let go, as they were told."""
+"""Objects without owners are deleted; deletion of owners follows the propagation policy."""
 
 from __future__ import annotations
 

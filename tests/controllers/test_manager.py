@@ -110,7 +110,7 @@ def test_bad_flags_are_refused(flag: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 class Broken(Controller[ConfigMap]):
-    """Fails outside of its workers, as long as it is told to."""
+    """Fails outside of its workers, as long as it is configured to."""
 
     name = "broken-controller"
     fails = True

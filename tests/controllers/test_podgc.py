@@ -1,4 +1,4 @@
-"""Pods that nobody else deletes."""
+"""Pods that no other component deletes."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ async def test_usage_charged_by_admission_survives_a_controller_with_an_old_cach
             await pod(h, "a")
             await pod(h, "b")
             await used(h, pods="2")
-            await h.until(lambda: len(events) >= 2, "both are told of")
+            await h.until(lambda: len(events) >= 2, "both events are there")
             informer = h.manager.context.informers.informer(Pod)
             type(informer)._apply(informer, events.pop(0))
             await h.settled()

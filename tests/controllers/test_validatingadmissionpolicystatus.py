@@ -1,4 +1,4 @@
-"""Policies are told what their expressions get wrong about the kinds they are about."""
+"""The status of a policy has the type errors of its expressions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def policy(
 
 
 async def checked(h: Harness, made: ValidatingAdmissionPolicy) -> dict[str, str]:
-    """The warnings, once somebody has looked."""
+    """The warnings, once the controller has checked."""
     found: list[ValidatingAdmissionPolicy] = []
 
     async def done() -> bool:

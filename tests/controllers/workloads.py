@@ -23,7 +23,7 @@ def template(image: str = "registry.example/web:1", **spec: Any) -> PodTemplateS
 
 
 def bare_pod(name: str, namespace: str, labels: dict[str, str] | None = None) -> Pod:
-    """A pod that nobody controls."""
+    """A pod without a controller."""
     made = template()
     return Pod(metadata=ObjectMeta(name=name, namespace=namespace, labels=labels or dict(LABELS)), spec=made.spec)
 

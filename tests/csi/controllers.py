@@ -24,7 +24,7 @@ ZONE = "topology.mock.example.com/zone"
 
 
 class Disk(MockDriver):
-    """Notes volumes by name, and says of their size what it is told to."""
+    """Records volumes by name, and reports configured sizes."""
 
     topology_keys = (ZONE,)
     node_expansion = False

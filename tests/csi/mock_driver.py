@@ -1,4 +1,4 @@
-"""A CSI driver for tests: it notes every call, answers as it is told, and its mounts are plain folders."""
+"""A CSI driver for tests: it records every call, returns configured responses, and its mounts are plain folders."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_apply_creates_then_leaves_alone_then_changes(run: Kubectl, space: str) 
 def test_apply_removes_what_was_applied_before_and_keeps_what_others_added(run: Kubectl, space: str) -> None:
     apply = ("apply", "-n", space, "-f", "-")
     run(*apply, stdin=DEPLOYMENT)
-    # Somebody else adds a variable and a label, and scales.
+    # Another client adds a variable and a label, and scales.
     run("set", "-n", space, "env", "deploy/web", "C=3")
     run("label", "-n", space, "deploy/web", "team=x")
     run("scale", "-n", space, "deploy/web", "--replicas=5")

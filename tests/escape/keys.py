@@ -13,7 +13,7 @@ _POSSESSOR_ALONE = 0x3F000000
 
 
 def keep_secret(name: str) -> None:
-    """Put a key into a new session keyring of this process; only whoever inherits the keyring sees it."""
+    """Put a key into a new session keyring of this process; only processes that inherit the keyring see it."""
     long = ctypes.c_long
     _check(_libc.syscall(long(_KEYCTL), long(_JOIN_SESSION_KEYRING), None))
     secret = b"secret"

@@ -47,13 +47,13 @@ def confined(*capabilities: str, pid: int = cri.CONTAINER, **more: Any) -> Any:
 
 @functools.cache
 def interpreter() -> Path:
-    """A Python that everybody may run: an attacker's tool for system calls."""
+    """A world-executable Python: an attacker's tool for system calls."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for path in (f"/usr/bin/{version}", f"/usr/local/bin/{version}", os.path.realpath(sys.executable)):
         found = Path(path)
         if found.exists() and all(each.stat().st_mode & 0o005 == 0o005 for each in (found, *found.parents)):
             return found
-    pytest.skip("there is no Python that everybody may run")
+    pytest.skip("there is no world-executable Python")
 
 
 def python_mounts() -> list[Any]:

@@ -98,6 +98,6 @@ class RootlessMachine(EmbeddedMachine):
         ]
 
     def command(self) -> list[str]:
-        """`pyb runtime` without cgroups, by an interpreter that everybody may run."""
+        """`pyb runtime` without cgroups, by a world-executable interpreter."""
         command = super().command()
         return [str(self.python), *command[1:], "--cgroups", "none"]

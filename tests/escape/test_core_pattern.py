@@ -1,4 +1,4 @@
-"""Programs of the kernel that run as the node's root: whoever names them commands the node.
+"""Programs of the kernel that run as the node's root: their name is a command on the node.
 
 Vectors: `core_pattern`, `modprobe`, `uevent_helper`, `binfmt_misc`.
 """

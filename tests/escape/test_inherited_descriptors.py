@@ -20,7 +20,7 @@ async def test_changing_the_streams_changes_nothing_of_the_node(machine: Embedde
     script = f"{CHANGE}; stat -L -c '%d %i' /proc/self/fd/0; sleep 1000"
     async with attacker(machine, script, confined()) as (runtime, _, _, id):
         answer = await execute(runtime, id, "sh", "-c", f"{CHANGE}; stat -L -c '%d %i' /proc/self/fd/0")
-        if runtime_name != "rootless":  # where the node's device is nobody's to change
+        if runtime_name != "rootless":  # where the node's device cannot be changed
             assert answer.stdout.split()[-2:] != [str(before.st_dev).encode(), str(before.st_ino).encode()]
         # ls has one more, the folder it reads.
         assert answer.stdout.split()[:4] == [b"0", b"1", b"2", b"3"]

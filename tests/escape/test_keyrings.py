@@ -1,4 +1,4 @@
-"""Keys of whoever started the cluster are in no keyring of a pod."""
+"""Keys of the user who started the cluster are in no keyring of a pod."""
 
 from __future__ import annotations
 

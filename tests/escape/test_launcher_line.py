@@ -1,8 +1,8 @@
 """A container with SYS_PTRACE takes the line on which a starting process tells the launcher of itself.
 
 In the moment before its program runs, a command is a process of the container's PID namespace that still has the line
-open. Whoever copies that descriptor (pidfd_getfd) can speak for the command: name a process of the node, which the
-launcher then kills or enters in its place, or keep the line open, which the launcher must not wait for.
+open. A process that copies that descriptor (pidfd_getfd) can speak for the command: name a process of the node, which
+the launcher then kills or enters in its place, or keep the line open, which the launcher must not wait for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parameters of the node's network and of a pod's own, which is a matter of whoever may set sysctls.
+"""Parameters of the node's network and of a pod's own, which only users with permission for sysctls may set.
 
 Vectors: forwarding, reverse path filters and `route_localnet` by /proc/sys/net, packet filters, interfaces of the node.
 """

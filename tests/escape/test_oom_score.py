@@ -1,4 +1,4 @@
-"""A container that lowers its own score, or another process's, lets the kernel kill somebody else for its memory.
+"""A container that lowers its own score, or another process's, lets the kernel kill another process for its memory.
 
 Vector: `oom_score_adj` of other processes and below one's own.
 """

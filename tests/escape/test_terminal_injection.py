@@ -1,6 +1,6 @@
 """A program that has a terminal pushes characters into it (TIOCSTI, TIOCLINUX), or looks for other terminals.
 
-Vectors: CVE-2016-2568's and CVE-2017-5226's way (characters typed for whoever looks at the terminal afterwards),
+Vectors: CVE-2016-2568's and CVE-2017-5226's way (characters typed for the next reader of the terminal),
 terminals of the node in /dev/pts, the console.
 """
 

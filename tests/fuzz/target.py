@@ -19,7 +19,7 @@ TOO_LARGE = b"Too large resource version"
 """The one failure that a client can ask for: upstream answers a resourceVersion of the future with 504."""
 
 CONNECTIONS = ("/proxy", "/exec", "/attach", "/portforward", "/log")
-"""What leads to somewhere else, where nobody may be: 500, 502, 503 as upstream."""
+"""Paths that are proxied to servers that may not exist: 500, 502, 503 as upstream."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Input that nobody should send: odd text, numbers and JSON, and objects of a kind with such values in them.
+"""Hostile input: odd text, numbers and JSON, and objects of a kind with such values in them.
 
 Three sources, from narrow to broad:
 

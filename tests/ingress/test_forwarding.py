@@ -345,7 +345,7 @@ async def test_rewrites_redirects_and_restrictions() -> None:
         assert (root.status, root.headers["location"]) == (302, "/app")
         assert (await p.ask("/app", "c.example")).status == 200
         assert (await p.ask("/", "d.example")).status == 403
-        assert (await p.ask("/", "e.example")).status == 403  # rather nobody than everybody
+        assert (await p.ask("/", "e.example")).status == 403  # no client rather than all
         assert "Host: inner.example\r\n" in (await p.ask("/", "f.example")).sent
 
 

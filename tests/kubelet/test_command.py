@@ -1,4 +1,4 @@
-"""`pyb kubelet` says what is wrong with what it was told, in one line, and ends."""
+"""`pyb kubelet` reports an error in its flags in one line, and ends."""
 
 from __future__ import annotations
 

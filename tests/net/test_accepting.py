@@ -90,7 +90,7 @@ async def scenario(pki: Path) -> None:
                     answer += client.read()
                 except ssl.SSLWantReadError:
                     continue
-        # What is no hello ends, and nobody else suffers.
+        # Invalid hellos are closed, and no other client is affected.
         for nonsense in (REQUEST, b"\x16\x03\x01" + b"\xff" * 200_000):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(nonsense)
@@ -123,7 +123,7 @@ async def test_who_says_hello_to_a_server_that_stops_is_sent_away(pki: Path, mon
 
 async def test_little_is_taken_of_a_connection_before_its_turn(pki: Path) -> None:
     http = http_server()
-    http.hellos.ask = lambda who, go: None  # nobody's turn ever comes
+    http.hellos.ask = lambda who, go: None  # no turn ever comes
     made: list[Any] = []
     make = securely(http, serving_tls(pki))
 

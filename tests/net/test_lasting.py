@@ -1,4 +1,4 @@
-"""Connections that last: they go at the client's pace, and nobody waits for them when the server ends."""
+"""Connections that last: they go at the client's pace, and a shutdown does not wait for them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_only_a_log_stream_may_pause(lasting: bool) -> None:
         reader, writer = await _ask(port)
         now = asyncio.get_running_loop().time
         async with asyncio.timeout(30):
-            # Nobody reads, four times as long as the limit.
+            # No reads, four times as long as the limit.
             while not connections or not (connections[0].transport.is_closing() or connections[0].stuck(now()) > 0.2):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         found = 0

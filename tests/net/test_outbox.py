@@ -71,7 +71,7 @@ async def serving(handler: Handler) -> AsyncIterator[tuple[HTTPServer, int]]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - nobody tells of it
+    while not condition():  # noqa: ASYNC110 - there is no event for it
         await asyncio.sleep(0.001)
 
 

@@ -1,4 +1,4 @@
-"""Rules and addresses of a node that are put back when somebody else takes them away."""
+"""Rules and addresses of a node that are restored after another program removed them."""
 
 from __future__ import annotations
 

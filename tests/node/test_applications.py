@@ -173,7 +173,7 @@ def test_a_guestbook_of_redis_and_nginx_by_service_names_behind_an_ingress_with_
         said = curl("guests.example", "/cgi-bin/guests", *trust)
         return "ada" in said and "grace" in said
 
-    tools.wait_until(both, "a follower has what the leader was told", 60)
+    tools.wait_until(both, "a follower has the leader's data", 60)
     location = curl("guests.example", "/x", "-o", "/dev/null", "-w", "%{http_code} %{redirect_url}", port=Ports.http)
     assert location == f"308 https://guests.example:{Ports.https}/x"
     gateway = pair.machine().gateway

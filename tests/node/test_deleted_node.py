@@ -1,4 +1,4 @@
-"""A Node that somebody deletes stays away, with its Lease, until its kubelet is started anew."""
+"""A deleted Node stays away, with its Lease, until its kubelet is started anew."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_a_failing_post_start_hook_kills_the_container(node: Cluster, namespace:
     tools.wait_until(
         lambda: messages(node, "failing", "FailedPostStartHook"), "an event tells of the hook", timeout=TIMEOUT
     )
-    # No more than that, as upstream: whoever reads events must not be able to read what hooks say.
+    # No more than that, as upstream: a user who may read events must not see the output of hooks.
     assert messages(node, "failing", "FailedPostStartHook")[0] == "PostStartHook failed"
     assert not is_ready(status(node, "failing"))
 

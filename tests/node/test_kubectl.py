@@ -19,7 +19,7 @@ import tools
 from pybernetes.cluster.images import builtin, oci
 
 BUSYBOX = "busybox:1.35"
-# Ends when it is told to; a bare `sleep` as PID 1 does not, and each would cost its 30 s of grace.
+# Ends at SIGTERM; a bare `sleep` as PID 1 does not, and each would cost its 30 s of grace.
 SLEEP = "trap 'exit 0' TERM; sleep 1000 & wait"
 pytestmark = pytest.mark.skipif(builtin.busybox_program() is None, reason="no static busybox")
 

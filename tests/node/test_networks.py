@@ -96,7 +96,7 @@ def test_pods_of_two_nodes_reach_each_other_by_service_names(network: str, runti
             assert annotations["network.pybernetes.io/backend"] == network
             if network == "host-gw":
                 both_versions_work(cluster)
-            # The agent is killed while somebody has removed its routes: the next one puts them back.
+            # The agent is killed while its routes are removed: the next one restores them.
             cluster.inside("ip", "route", "flush", "proto", "80", node="node-2")
             cluster.kill("node-network", "node-2")
             tools.wait_until(lambda: fetch(cluster, "two", "one") == "one\n", "the routes are back", 60)

@@ -269,7 +269,7 @@ def test_a_file_on_the_node_is_a_pod_that_the_api_shows(node: Cluster) -> None:
         assert found["metadata"]["ownerReferences"][0]["kind"] == "Node"
         assert found["metadata"]["annotations"]["kubernetes.io/config.source"] == "file"
         first = statuses(found)["main"]["containerID"]
-        # Whoever deletes the mirror deletes nothing but the mirror.
+        # Deleting the mirror pod deletes nothing but the mirror pod.
         node.kubectl("-n", "kube-system", "delete", "pod", name, "--wait=false")
         uid = found["metadata"]["uid"]
         found = tools.wait_until(

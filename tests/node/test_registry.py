@@ -25,7 +25,7 @@ USER, PASSWORD = "alice", "s3cret"
 
 @dataclass(frozen=True)
 class Registry:
-    """A registry that lets nobody in without a password, reachable from the node."""
+    """A registry that needs a password, reachable from the node."""
 
     host: str
 

@@ -87,7 +87,7 @@ def removed(folder: Path) -> bool:
 
 @contextmanager
 def full_disk(cluster: Cluster) -> Iterator[None]:
-    """Not one byte is left for anybody."""
+    """No free byte is left."""
     ballast = cluster.folder / "ballast"
     try:
         with open(ballast, "wb", buffering=0) as file, suppress(OSError):

@@ -57,7 +57,7 @@ NOTHING: dict[str, list[str]] = {"links": [], "mounts": [], "tables": [], "cgrou
 
 
 def pod(name: str, node: str) -> dict[str, Any]:
-    """A web server on a certain node that ends when it is told to."""
+    """A web server on a certain node that ends at SIGTERM."""
     script = f"echo {name} > /tmp/index.html; trap 'exit 0' TERM; httpd -f -p 8080 -h /tmp & wait"
     container = {"name": "web", "image": "busybox:1.35", "command": ["sh", "-c", script]}
     return {

@@ -59,7 +59,7 @@ def _stop_kubelet(cluster: Cluster, space: Namespace) -> None:
     """The kubelet is dead while one pod is deleted by force and a ConfigMap changes."""
     pid = cluster.find("kubelet")
     assert pid
-    os.kill(pid, signal.SIGSTOP)  # so that nobody starts another one in the meantime
+    os.kill(pid, signal.SIGSTOP)  # so that no other one is started in the meantime
     try:
         space.kubectl("delete", "pod", "goes", "--grace-period=0", "--force", "--wait=false")
         space.kubectl("patch", "configmap", "m", "-p", '{"data": {"k": "new"}}')

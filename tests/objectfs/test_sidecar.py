@@ -112,7 +112,7 @@ async def test_a_pod_gets_a_client_beside_it_and_no_credentials_in_it(cluster: A
         secret = await client.get(Secret, sidecar["envFrom"][0]["secretRef"]["name"], "default")
         assert base64.b64decode(secret.data["SECRET_KEY"]).decode() == PASSWORD
         assert [each.name for each in secret.metadata.owner_references] == ["sidecar"]
-        # Without the label nothing is given away, whoever asks.
+        # Without the label no client gets anything.
         await client.delete(Secret, secret.metadata.name, "default")
         await client.patch(Namespace, "default", {"metadata": {"labels": {"objectfs.pybernetes.io/inject": None}}})
         assert "patch" not in await review(client, asked)
@@ -205,7 +205,7 @@ def test_a_sidecar_mounts_a_folder_survives_its_own_death_and_leaves_nothing(
         subprocess.run(["mount", *words], check=True)
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
-    wait_until(lambda: _is_dead(container), "nobody answers")
+    wait_until(lambda: _is_dead(container), "there is no answer")
     second = start()
     try:
         wait_until(lambda: not _is_dead(container), "another answers")

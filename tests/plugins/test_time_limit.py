@@ -11,7 +11,7 @@ from plugins import inner_pytest
 run = functools.partial(inner_pytest.run, plugin="time_limit")
 
 HANGING = {
-    "a future that nobody sets": """
+    "a future that is never set": """
 import asyncio
 async def lost_wake_up(): await asyncio.get_running_loop().create_future()
 async def main():

@@ -87,7 +87,7 @@ def limited(item: pytest.Item, phase: str) -> Iterator[None]:
     except TimeLimitExceeded:
         pass
     if stacks:
-        gc.collect()  # tasks that are destroyed while they wait report it: here, and not within somebody's ast.parse
+        gc.collect()  # tasks that are destroyed while they wait report it: here, and not within an ast.parse
         pytest.fail(f"{item.nodeid}: {phase} took longer than {limit:g} s\n{stacks}", pytrace=False)
 
 

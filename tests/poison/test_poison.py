@@ -43,7 +43,7 @@ TRACEBACK = re.compile(r"^Traceback \(most recent call last\)", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def poisoned() -> Iterator[Cluster]:
-    """A cluster with a node of our own runtime, which nobody else uses."""
+    """A cluster of its own, with a node of our runtime."""
     if reason := plan.obstacle("embedded"):
         pytest.skip(f"no node: {reason}")
     with (

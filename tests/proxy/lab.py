@@ -114,7 +114,7 @@ def make_lab(pods: int = 3) -> Iterator[Lab]:
     with ExitStack() as stack:
         node, world = (stack.enter_context(network_namespace()) for _ in range(2))
         made = [stack.enter_context(network_namespace()) for _ in range(pods)]
-        for each in (node, world, *made):  # no second of waiting whether somebody else has the address
+        for each in (node, world, *made):  # no duplicate address detection
             each.run(_write, "/proc/sys/net/ipv6/conf/default/accept_dad", "0")
         for name in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
             node.run(_write, f"/proc/sys/net/{name}", "1")

@@ -223,7 +223,7 @@ def test_a_load_balancers_source_ranges_are_enforced(lab: Lab, proxy: Proxy) -> 
     assert lab.ask(lab.world, "192.0.2.88") == "pod0"
     ranges("198.51.100.0/24")
     assert lab.drops(lab.world, "192.0.2.88")
-    assert lab.ask(lab.pods[1], "10.96.0.10") == "pod0", "the cluster IP is for everybody"
+    assert lab.ask(lab.pods[1], "10.96.0.10") == "pod0", "the cluster IP is public"
     ranges()
     assert lab.ask(lab.world, "192.0.2.88") == "pod0"
 

@@ -182,7 +182,7 @@ async def test_an_address_that_several_services_ask_for_is_the_first_ones_alone(
         path = f"/api/v1/namespaces/{h.namespace}/services"
         await h.client.call("DELETE", f"{path}/first")
         await h.answers("192.0.2.50", {"pod1", "pod2"})
-        # Nobody takes another Service's cluster IP by asking for it as an external one.
+        # No Service takes another one's cluster IP as an external IP.
         await h.client.call("DELETE", f"{path}/own")
         await h.service("thief", externalIPs=[own])
         await h.endpoints("10.1.0.4", of="thief")
@@ -291,7 +291,7 @@ async def test_udp_connections_that_began_before_the_service_or_without_a_proxy_
             return await asyncio.to_thread(said) == want
 
         async with running(lab, server) as h:
-            assert await says(""), "nobody is there yet, and the kernel tracks the connection"
+            assert await says(""), "there is no endpoint yet, and the kernel tracks the connection"
             ports = [{"port": 80, "nodePort": 30053, "protocol": "UDP"}]
             spec = {"type": "NodePort", "ports": ports}
             await h.create("services", {"metadata": {"name": "web"}, "spec": spec})
@@ -359,7 +359,7 @@ async def test_a_load_balancer_learns_on_the_health_check_node_port_which_nodes_
                 return True
             return False
 
-        await until(closed, "nobody listens")
+        await until(closed, "there is no listener")
 
 
 async def test_a_health_check_node_port_that_is_taken_is_tried_again(
@@ -405,7 +405,7 @@ async def test_the_node_decides_by_its_zone_and_its_end(lab: Lab, server: tools.
         await h.answers(ip, {"pod1"})
         taints = {"spec": {"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]}}
         await h.client.patch(Node, "here", taints)
-        await until(lambda: not h.proxier.eligible, "load balancers are told to go elsewhere")
+        await until(lambda: not h.proxier.eligible, "load balancers see that the node is not eligible")
         await h.client.call("DELETE", "/api/v1/nodes/here")
 
 

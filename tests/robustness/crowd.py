@@ -1,4 +1,4 @@
-"""Writers that remember what they were told, and a watch that remembers what it saw.
+"""Writers that record their responses, and a watch that records its events.
 
 Each writer has names of its own, so it knows what must be there: exactly what was acknowledged, and of the one write
 that was under way when the server died, all or nothing.

@@ -77,7 +77,7 @@ class Server:
             f"--token-auth-file={folder}/tokens.csv",
             f"--etcd-servers={store}",
             "--service-cluster-ip-range=10.96.0.0/16",
-            "--disable-admission-plugins=ServiceAccount",  # nobody here makes the accounts that it asks for
+            "--disable-admission-plugins=ServiceAccount",  # there is no controller that makes the accounts
             *flags,
         ]
         self.process: subprocess.Popen[bytes] | None = None

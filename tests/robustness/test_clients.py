@@ -1,4 +1,4 @@
-"""Clients that are slow, gone, many, or malicious cost the server little and nobody else anything."""
+"""Clients that are slow, gone, many, or malicious cost the server little and other clients nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is older than the last compaction is gone, and clients are told so in upstream's words."""
+"""What is older than the last compaction is gone, and clients get upstream's error."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def test_etcd_away_and_back(tmp_path: Path, pki: Path, own_etcd: Etcd) -> None:
         starting = pool.submit(late.run_to_end)
         writing = pool.submit(put, session, "meanwhile")
         reading = pool.submit(server.request, "GET", CONFIGMAPS)
-        # Whoever is content with what the server remembers is served.
+        # Requests that accept any version are served from the cache.
         remembered = server.request("GET", f"{CONFIGMAPS}?resourceVersion=0")
         assert remembered.json["items"][0]["metadata"]["name"] == "before"
         check_refusal(writing.result(), "etcd does not answer")

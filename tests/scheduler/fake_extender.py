@@ -1,4 +1,4 @@
-"""A real HTTP extender, small: answers what it is told to, and remembers what it was asked."""
+"""A real HTTP extender, small: returns configured results, and records its requests."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_it_is_ready_places_pods_and_counts_them(server: tools.ApiServer, tmp_pa
         make_pod(server, "p")
         tools.wait_until(lambda: node_of(server, "p") == "n", "the pod is bound")
         for path in ("/metrics", "/metrics/slis", "/configz", "/flagz", "/statusz"):
-            status, text = running.get(path)  # not for everybody
+            status, text = running.get(path)  # not public
             told = f'forbidden: User "system:anonymous" cannot get path "{path}"'
             assert (status, json.loads(text)["message"]) == (403, told)
         wanted = 'scheduler_schedule_attempts_total{result="scheduled",profile="default-scheduler"} 1'
@@ -150,7 +150,7 @@ def test_it_tells_of_itself_as_upstreams_does(server: tools.ApiServer, tmp_path:
 
 
 def test_of_two_one_works_and_the_other_takes_over(server: tools.ApiServer, tmp_path: Path) -> None:
-    # Whoever leads keeps it however busy the machine is; who waits looks often.
+    # The leader keeps its Lease on a busy machine; candidates check often.
     patient = (
         "--leader-elect-lease-duration=60s",
         "--leader-elect-renew-deadline=50s",
@@ -165,7 +165,7 @@ def test_of_two_one_works_and_the_other_takes_over(server: tools.ApiServer, tmp_
 
     with scheduler(server, tmp_path, *patient) as first:
         tools.wait_until(first.ready, "the first is ready")
-        leader = tools.wait_until(holder, "somebody leads")
+        leader = tools.wait_until(holder, "there is a leader")
         with scheduler(server, tmp_path, *patient) as second:
             tools.wait_until(second.ready, "who waits is ready too")
             assert holder() == leader

@@ -203,7 +203,7 @@ async def test_tls_with_an_authority_and_a_certificate_of_our_own(tmp_path: Path
             )
         )
         assert server.peers == ["the-scheduler"]
-        await bind(None)  # `enableHTTPS` without an authority believes anybody, as upstream does
+        await bind(None)  # `enableHTTPS` without a CA does not verify the server, as upstream
         await bind(ExtenderTLSConfig(insecure=True), https=False)
         with pytest.raises(ExtenderError):  # the certificate is for another name
             await bind(ExtenderTLSConfig(ca_file=str(tmp_path / "ca.pem")))

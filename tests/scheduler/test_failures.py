@@ -1,4 +1,4 @@
-"""What is told of pods that have no place, and how fast."""
+"""Reports of unschedulable pods, and their rate."""
 
 from __future__ import annotations
 

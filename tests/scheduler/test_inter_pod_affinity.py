@@ -33,7 +33,7 @@ def compare(random: Random, nodes: int, steps: int) -> None:
     args = InterPodAffinityArgs(hard_pod_affinity_weight=weight, ignore_preferred_terms_of_existing_pods=ignore)
     plugin = InterPodAffinity(args, world.handle)
     # The same pods again and again: what was worked out for them before is brought up to date, not made anew.
-    pods = [worlds.pod(random, f"new{index}", [], wishes=0.6) for index in range(5)]
+    pods = [worlds.pod(random, f"new{index}", [], chance=0.6) for index in range(5)]
     for step in range(steps):
         changes.change(random, world, step)
         cluster = world.cluster

@@ -115,8 +115,8 @@ def test_spreading_where_taints_count_wakes_a_pod_that_bears_more() -> None:
 
 def wants(affinity: str, *terms: PodAffinityTerm) -> Pod:
     kind = PodAffinity if affinity == "pod_affinity" else PodAntiAffinity
-    wish = kind(required_during_scheduling_ignored_during_execution=list(terms))
-    return pod("waiting", affinity=Affinity(**{affinity: wish}))
+    terms_of_kind = kind(required_during_scheduling_ignored_during_execution=list(terms))
+    return pod("waiting", affinity=Affinity(**{affinity: terms_of_kind}))
 
 
 NEAR_WEB = PodAffinityTerm(label_selector=WEB, topology_key="zone")

@@ -294,7 +294,7 @@ def test_only_gated_pods_that_an_event_may_release_are_asked_about(tells: bool) 
     assert kept.asked == ([] if tells else ["p1", "p2", "p3"])
     kept.kept.remove("p2")
     queue.move_all(NODE_ADD, None, node("n"))
-    assert queue.pop_now() is None, "nobody who keeps it out wants to hear of nodes"
+    assert queue.pop_now() is None, "no plugin that rejected it registered events of nodes"
     queue.move_all(ASSIGNED_POD_DELETE, pod("gone"), None)
     found = queue.pop_now()
     assert found is not None

@@ -81,7 +81,7 @@ def test_kept_answers_are_those_of_a_fresh_start(seed: int) -> None:
     world = World(worlds.cluster(random, 12, 20))
     kept = framework_of(world, profile())
     names = [each.metadata.name for each in world.cluster.nodes]
-    pods = [worlds.pod(random, f"new{index}", names, wishes=0.25) for index in range(6)]
+    pods = [worlds.pod(random, f"new{index}", names, chance=0.25) for index in range(6)]
     for step in range(30):
         for number in range(random.randrange(3)):
             changes.change(random, world, step * 10 + number)
@@ -114,7 +114,7 @@ def test_a_row_that_is_full_changes_what_the_others_scores_are_scaled_by() -> No
 
 
 class Odd(FilterPlugin, ScorePlugin):
-    """Says what it is told to, and counts how often it was asked."""
+    """Returns configured results, and counts its calls."""
 
     name = "Odd"
     scope = Scope.ROW

@@ -217,7 +217,7 @@ async def test_an_operation_goes_on_with_the_rules_it_began_with(opened: Opened,
         async def change_meanwhile(*args: Any, **kwargs: Any) -> Page:
             page = await read(*args, **kwargs)
             fresh.append(new)
-            store.stale(key)  # somebody else uses the store, and so the new rules
+            store.stale(key)  # another task uses the store, and so the new rules
             return page
 
         inner.range = change_meanwhile  # type: ignore[method-assign]

@@ -92,7 +92,7 @@ async def test_bytes_that_are_no_object_are_set_aside_alone(opened: Opened, fore
         assert (partition.keys, list(partition.foreign)) == ([f"{prefix}a"], [f"{prefix}before"])
         watcher = Watcher(prefix, key_of, cache.revision)
         partition.add(watcher)
-        if not store.exclusive or b'"metadata":{' not in foreign:  # nobody else writes to an exclusive store
+        if not store.exclusive or b'"metadata":{' not in foreign:  # an exclusive store has no other writer
             await store.create(f"{prefix}later", foreign)
         assert await cache.wait_for(await store.create(f"{prefix}b", value("b")), 10)
         assert partition.keys == [f"{prefix}a", f"{prefix}b"]

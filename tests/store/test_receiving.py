@@ -1,4 +1,4 @@
-"""A reader with a function of its own is given changes at once, before their writer is told."""
+"""A reader with a function of its own gets changes at once, before the write returns."""
 
 from __future__ import annotations
 

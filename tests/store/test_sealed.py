@@ -1,4 +1,4 @@
-"""Objects that nobody can read, in the cache: known by name, in nobody's way, and back when their key is."""
+"""Objects without their key, in the cache: known by name, harmless to others, and back with their key."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The SQLite store beyond what all stores share: durability, folding, compaction."""
 
-# ruff: noqa: ASYNC220, ASYNC240 - looking at files from a test stalls nobody
+# ruff: noqa: ASYNC220, ASYNC240 - looking at files from a test stalls no other task
 from __future__ import annotations
 
 import asyncio

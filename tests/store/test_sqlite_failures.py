@@ -1,6 +1,6 @@
 """The SQLite store on disks that are full or refuse, and on files that are damaged, foreign, locked or old."""
 
-# ruff: noqa: ASYNC240 - looking at files from a test stalls nobody
+# ruff: noqa: ASYNC240 - looking at files from a test stalls no other task
 from __future__ import annotations
 
 import asyncio
@@ -41,7 +41,7 @@ async def has_room(store: SQLiteStore) -> bool:
 
 
 async def fill_and_free(store: SQLiteStore, free: Callable[[], None]) -> None:
-    """Write until the disk refuses, and show that this is told, undone, and over when there is room again."""
+    """Write until the disk refuses, and show that this is reported, undone, and over when there is room again."""
     known = {}
     refused = []
     for number in range(4000):
@@ -244,7 +244,7 @@ async def test_a_collection_taken_page_by_page_is_that_of_its_first_page(path: s
             after = page.entries[-1].key
         assert {entry.key: entry.revision for entry in seen} == revisions
         assert {entry.value for entry in seen} == {b"old"}
-        store._views.clear()  # as it is for whoever comes back when the view was given up
+        store._views.clear()  # as for a client that comes back when the view was dropped
         page = await store.range("/k/", after="/k/04", limit=5, revision=at)
         assert page.entries == seen[5:10]
 

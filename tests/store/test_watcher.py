@@ -68,7 +68,7 @@ async def test_changes_right_behind_it_come_together_after_a_rest(
 
 
 async def _rested(watcher: Watcher) -> None:
-    while watcher._resting is not None:  # noqa: ASYNC110 - its timer tells nobody
+    while watcher._resting is not None:  # noqa: ASYNC110 - its timer has no event
         await asyncio.sleep(0.01)
 
 

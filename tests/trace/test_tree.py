@@ -25,7 +25,7 @@ def example() -> list[Span]:
         span("reconcile deployment", 6, 12, "u", causes=[41]),
         span("create replicaset", 7, 9, "u", parent="reconcile deployment", revisions=[42]),
         span("reconcile replicaset", 10, 30, "v", causes=[42, 41]),
-        span("of somebody else", 1, 2, "w", revisions=[40]),
+        span("of another client", 1, 2, "w", revisions=[40]),
         span("woken by both", 40, 50, "x", causes=[40, 42]),
     ]
 
@@ -47,7 +47,7 @@ def test_a_command_and_all_that_came_of_it_is_one_tree() -> None:
 
 def test_a_span_without_a_known_cause_begins_a_tree() -> None:
     spans = Spans([*example(), span("orphan", 3, 4, causes=[1])])
-    assert [root.span.name for root in spans.trees()] == ["command", "of somebody else", "orphan"]
+    assert [root.span.name for root in spans.trees()] == ["command", "of another client", "orphan"]
     found = spans.root_of(next(each for each in spans.by_id.values() if each.name == "reconcile replicaset"))
     assert found.name == "command"
 

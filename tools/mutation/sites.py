@@ -1,7 +1,7 @@
 """The places in a source file that can be broken, and the broken text of each.
 
 A place is an expression or a statement inside a function: what a test could notice. Log calls, docstrings,
-annotations, assertions and generated files are left out: nobody promises anything about them.
+annotations, assertions and generated files are left out: they promise nothing.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ STEP = "apiserver_admission_step_admission_duration_seconds"
 
 
 class Timed(Plugin):
-    """Takes as long as it is told, waits if it is told, refuses if it is told."""
+    """Takes as long, waits and rejects as configured."""
 
     def __init__(self, name: str, clock: Clock) -> None:
         self.name = name

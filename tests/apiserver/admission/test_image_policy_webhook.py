@@ -1,4 +1,4 @@
-"""ImagePolicyWebhook: somebody else decides about images; their answers are kept for a while."""
+"""ImagePolicyWebhook: a webhook decides about images; its answers are cached for a while."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which plugins run, in which order, with what configuration; and that nobody is asked who is not concerned."""
+"""Which plugins run, in which order, with what configuration; and that only the plugins for a request are called."""
 
 from __future__ import annotations
 

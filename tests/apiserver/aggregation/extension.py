@@ -135,7 +135,7 @@ class Extension:
         self._server.server_close()
 
     def put(self, name: str) -> None:
-        """An object is there, and watchers are told."""
+        """Store an object and notify watchers."""
         obj = {"kind": "Flunder", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {"name": name}}
         self.objects[name] = obj
         for watcher in self.watchers:
@@ -233,7 +233,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def upgrade(self) -> None:
-        """Says back in capital letters what it is told."""
+        """Echoes its input in capital letters."""
         if self.headers["Upgrade"] != "shout":
             self.answer({"message": "I only shout"}, 403)
             self.close_connection = True

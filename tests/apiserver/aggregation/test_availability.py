@@ -105,7 +105,7 @@ def test_a_server_that_hangs_is_given_up_after_five_seconds(registered: Register
 def test_one_endpoint_that_answers_is_enough(registered: Registered) -> None:
     registered.service()
     registered.slice()
-    assert registered.slice(name="ext-2", address="198.51.100.7").status == 201  # nobody is there
+    assert registered.slice(name="ext-2", address="198.51.100.7").status == 201  # an address without a server
     registered.api_service()
     registered.wait_for("Passed")
 

@@ -1,4 +1,4 @@
-"""What clients are told of groups that others serve: discovery, old and new, and OpenAPI."""
+"""Discovery, old and new, and OpenAPI of aggregated groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The authority of proxies is none of clients: its certificates speak for others, and are nobody themselves."""
+"""The authority of proxies is none of clients: its certificates may name users in headers, and are no users
+themselves."""
 
 from __future__ import annotations
 

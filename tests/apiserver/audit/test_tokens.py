@@ -1,4 +1,4 @@
-"""The audit log is told of tokens that should not be in use any more."""
+"""Audit annotations of tokens that should not be in use any more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each kind of credential x what may be wrong with it: only the good one gets in, and nobody is told why not."""
+"""Each kind of credential x what may be wrong with it: only the good one is accepted, and errors give no reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SA_ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 @pytest.fixture(scope="module")
 def keys(world: World) -> dict[str, Any]:
-    """The key of service accounts, and one that is nobody's."""
+    """The key of service accounts, and an unknown one."""
     pem = (world.server.folder / "pki/sa.key").read_bytes()
     return {"sa": jws.load_signing_key(pem), "stranger": ec.generate_private_key(ec.SECP256R1())}
 
@@ -387,7 +387,7 @@ def test_of_several_authorizations_the_first_counts(world: World, tokens: tuple[
 
 def test_a_token_behind_two_spaces_is_none_and_the_client_is_warned(world: World) -> None:
     answer = Client(world.server, "").get("/version", Authorization=f"Bearer  {world.admin.token}")
-    assert answer.status == 200, "as nobody"
+    assert answer.status == 200, "as anonymous"
     (warning,) = answer.warnings
     assert "contains extra space before the bearer token, and is ignored" in warning
 

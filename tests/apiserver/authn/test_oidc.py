@@ -234,7 +234,7 @@ async def test_how_a_token_may_not_be_signed(world: World) -> None:
         "oidc: verify token: oidc: id token signed with unsupported algorithm, expected "
         '["ES256" "ES384" "ES512" "PS256" "PS384" "PS512" "RS256" "RS384" "RS512"] got "none"'
     )
-    assert await authenticator.user_of(signed(world, {}, b64=False)) is None, "to nobody is it a token"
+    assert await authenticator.user_of(signed(world, {}, b64=False)) is None, "no issuer accepts the token"
 
 
 async def test_an_issuer_may_be_asked_elsewhere_than_its_name_says(tmp_path: Path) -> None:
@@ -448,7 +448,7 @@ async def test_other_issuers_are_used_when_they_are_found(tmp_path: Path, monkey
         looking, reloads = authenticator._looking, authenticator._reloads
         assert looking is not None
         assert reloads is not None
-        await asyncio.to_thread(tools.wait_until, lambda: "failure" in reloads._counts, "that is told of")
+        await asyncio.to_thread(tools.wait_until, lambda: "failure" in reloads._counts, "the failure is counted")
         assert await authenticator.user_of(world.issuer.token()) == User("jane"), "the old one stays"
         world.issuer.answer = answers
         async with asyncio.timeout(tools.PATIENCE):

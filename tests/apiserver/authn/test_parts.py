@@ -217,7 +217,7 @@ async def test_the_filter_passes_on_authenticated_requests(kind: type[Says], ans
     passed: list[tuple[str, list[str]]] = []
 
     async def serve(request: Request) -> Response:
-        raise Unauthorized  # of whoever is behind, which is none of the filter's business
+        raise Unauthorized  # of the handler behind the filter
 
     def handler(request: Request) -> Awaitable[Response]:
         passed.append((request.user.name, list(request.headers)))
@@ -299,7 +299,7 @@ async def test_a_token_that_is_known_is_answered_for_at_once() -> None:
     kind = Counting()
     bearer = Bearer(Tokens([kind], ["api"]))
     found = bearer.authenticate(request(authorization="Bearer good"))
-    assert isinstance(found, Awaitable), "somebody has to be asked"
+    assert isinstance(found, Awaitable), "the webhook has to be asked"
     jane = await found
     assert bearer.authenticate(request(authorization="Bearer good")) == jane
     assert kind.asked == 1
@@ -329,7 +329,7 @@ def test_chains(tmp_path: Path) -> None:
     assert "expired" in trust.problem([der(client)], now + 366 * 86400)
     assert "expired" in trust.problem([der(client)], now - 86400)
     assert trust.problem([b"garbage"], now).startswith("x509:")
-    # Somebody who was signed cannot sign.
+    # The holder of a certificate cannot sign others.
     assert "unknown authority" in trust.problem([der(pki.issue_client(_as_authority(client), "x")), der(client)], now)
     file.write_bytes(other.certificate_pem)
     os.utime(file, ns=(1, 1))

@@ -1,4 +1,4 @@
-"""A server with Node and RBAC, and clients that are somebody."""
+"""A server with Node and RBAC, and clients of several users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 class User(Client):
-    """A client that the administrator lends to somebody."""
+    """A client of a user that the administrator impersonates."""
 
     def __init__(self, server: ApiServer, name: str, *groups: str) -> None:
         super().__init__(server)

@@ -1,4 +1,4 @@
-"""Nobody gives away what they do not have."""
+"""Escalation checks: users grant only permissions that they have."""
 
 from __future__ import annotations
 

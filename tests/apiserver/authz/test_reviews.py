@@ -1,4 +1,4 @@
-"""Access reviews: may somebody, may I, and what may I at all?"""
+"""Access reviews for a user or oneself, and rules reviews."""
 
 from __future__ import annotations
 

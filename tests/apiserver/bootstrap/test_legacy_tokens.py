@@ -1,4 +1,4 @@
-"""The day since which the use of legacy tokens is noted is written once, and again if somebody spoils it."""
+"""The day since which the use of legacy tokens is noted is written once, and again if it was changed."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ async def web(connected: ApiServer, tmp_path: Path) -> AsyncIterator[tuple[Place
     """The place, the path of the pod's proxy, and the port of the server in it."""
     async with web_server() as port, place(connected, tmp_path) as here:
         if here.address == "127.0.0.1":
-            pytest.skip("this machine has no address but the loopback's, to which nobody is proxied")
+            pytest.skip("this machine has only the loopback address, which the proxy refuses")
         yield here, f"{here.pod}:{port}/proxy", port
 
 

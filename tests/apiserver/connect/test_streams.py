@@ -296,7 +296,7 @@ async def _allow(here: Place, user: str, verbs: list[str]) -> None:
     assert answer.status in (201, 409), answer.body
 
 
-# -- what is told of it
+# -- logs and metrics
 
 
 async def test_the_audit_log_and_the_metrics_tell_of_connections(connected: ApiServer, tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def test_names_of_others_are_not_accepted(client: Client) -> None:
     second.definition["metadata"]["name"] = second.name
     try:
         assert second.create().status == 201
-        wait_until(lambda: second.condition("NamesAccepted") == "False", "the clash is told", 3)
+        wait_until(lambda: second.condition("NamesAccepted") == "False", "the clash is reported", 3)
         status = second.read()["status"]
         assert status["conditions"][0]["reason"] == "ShortNamesConflict"
         assert status["conditions"][0]["message"] == '"widgets" is already in use'

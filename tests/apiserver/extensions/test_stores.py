@@ -1,4 +1,4 @@
-"""Definitions outlive a restart, and what one server is told all servers of a store serve."""
+"""Definitions survive a restart, and all servers of a store serve them."""
 
 from __future__ import annotations
 

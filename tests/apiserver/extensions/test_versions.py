@@ -73,7 +73,7 @@ def test_the_stored_version_can_change(define: Define) -> None:
 def test_a_webhook_converts_both_ways(kind: Kind, webhook: ConversionWebhook) -> None:
     made = kind.post("a", spec={"hostPort": "h:80"})
     assert made.json["spec"] == {"hostPort": "h:80", "one": "1"}
-    assert webhook.reviews == [], "what is written in the stored version needs nobody"
+    assert webhook.reviews == [], "the stored version needs no conversion"
     other = kind.get("a", "v2").json
     assert other["spec"] == {"host": "h", "port": 80}
     assert other["metadata"]["generation"] == 1, "of the metadata only labels and annotations may change"

@@ -1,4 +1,4 @@
-"""One user floods the server, in every way that costs it much; another goes on as if nobody were there."""
+"""One user floods the server, in every way that costs it much; another is not affected."""
 
 from __future__ import annotations
 

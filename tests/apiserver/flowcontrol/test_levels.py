@@ -49,7 +49,7 @@ async def test_who_waits_is_let_in_when_seats_are_free() -> None:
     assert level.enter(1)
     waiting = asyncio.create_task(level.wait("a", ASKED))
     await asyncio.sleep(0)
-    assert not level.enter(1)  # nobody overtakes
+    assert not level.enter(1)  # no request overtakes
     level.leave(1)
     queue = await waiting
     assert level.executing == 1

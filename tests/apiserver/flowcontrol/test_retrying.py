@@ -6,7 +6,7 @@ from pybernetes.apiserver.flowcontrol.retrying import MOST, RetryAfter
 
 
 def flood(retry: RetryAfter, begin: int, seconds: int, each_second: int) -> list[int]:
-    """What those are told who are refused, by second."""
+    """The `Retry-After` of refused requests, by second."""
     return [[retry.refused(now) for _ in range(each_second)][-1] for now in range(begin, begin + seconds)]
 
 

@@ -1,4 +1,4 @@
-"""Objects that somebody has to look at before anybody else does: initializers, the old alpha feature."""
+"""Initializers, the old alpha feature: they change new objects before other clients see them."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_pages_pass_over_what_is_hidden(admin: Client, place: str, configure: Co
 
 @pytest.fixture
 def user(admin: Client, place: str) -> str:
-    """Somebody who may do everything with ConfigMaps but initialize them."""
+    """A user who may do everything with ConfigMaps but initialize them."""
     name = f"u-{secrets.token_hex(4)}"
     grant(admin, place, name, "create", "get", "list", "watch", "update", "patch", "delete")
     return name

@@ -1,4 +1,4 @@
-"""The pause program: a few hundred bytes that hold a sandbox, end when they are told to, and reap orphans."""
+"""The pause program: a few hundred bytes that hold a sandbox, end at SIGTERM, and reap orphans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody who is not root, with a home and a Python of his own, on this machine or on one without user namespaces.
+"""A user who is not root, with a home and a Python of his own, on this machine or on one without user namespaces.
 
 The second is a user namespace in which all users are there and no other user namespace may be made
 (`user.max_user_namespaces`), so that nothing of the machine has to be changed for it.
@@ -95,13 +95,13 @@ class Somebody:
 def somebody(*, namespaces: bool) -> Iterator[Somebody]:
     """Him, until the test ends; skips what this machine cannot show."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None or shutil.which("nsenter") is None:
-        pytest.skip("only root can become somebody else (setpriv, nsenter)")
+        pytest.skip("only root can become another user (setpriv, nsenter)")
     with tempfile.TemporaryDirectory(prefix="pyb-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         folder.chmod(0o755)
         him = Somebody(folder, None if namespaces else stack.enter_context(_without_namespaces()))
         if namespaces and "0" not in him.run("unshare", "-Urnmp", "--fork", "id", "-u", code=None).split():
-            pytest.skip("this machine has no user namespaces for everybody")
+            pytest.skip("this machine has no user namespaces for other users")
         try:
             yield him
         finally:
@@ -109,13 +109,13 @@ def somebody(*, namespaces: bool) -> Iterator[Somebody]:
 
 
 def _python(folder: Path) -> Path:
-    """An interpreter that everybody may run, with our packages: root's may be in root's home."""
+    """A world-executable interpreter, with our packages: root's may be in root's home."""
     own = Path(os.path.realpath(sys.executable))
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     candidates = [own, *(Path(each) / version for each in ("/usr/bin", "/usr/local/bin"))]
     found = next((each for each in candidates if each.exists() and _open_to_all(each)), None)
     if found is None or not _open_to_all(tools.ROOT / "src"):
-        pytest.skip(f"there is no {version} that everybody may run")
+        pytest.skip(f"there is no {version} that is world-executable")
     site = next(Path(each) for each in sys.path if each.endswith("site-packages"))
     venv = folder / "venv"
     (venv / "bin").mkdir(parents=True)
@@ -145,7 +145,7 @@ if ctypes.CDLL(None).unshare({_NEWUSER}) == 0:
 
 @contextlib.contextmanager
 def _without_namespaces() -> Iterator[int]:
-    """A process in a user namespace with all users, in which nobody may make another.
+    """A process in a user namespace with all users, in which no user may make another.
 
     Not a fork of this one: gRPC, once used, starts its threads again there, and who has threads cannot make one.
     """

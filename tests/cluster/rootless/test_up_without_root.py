@@ -1,4 +1,4 @@
-"""`pyb up` by somebody who is not root: in user namespaces, and where there are none. The same pods on both."""
+"""`pyb up` by a user who is not root: in user namespaces, and where there are none. The same pods on both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEVELS = ("user-namespaces", "none")
 
 @pytest.fixture(scope="module", params=LEVELS)
 def him(request: pytest.FixtureRequest) -> Iterator[Somebody]:
-    """Somebody with a running cluster; `him.level` is how its pods are kept apart, `him.said` what `up` said."""
+    """A user with a running cluster; `him.level` is how its pods are kept apart, `him.said` what `up` said."""
     with somebody(namespaces=request.param == "user-namespaces") as him:
         him.ingress_port = tools.free_port()
         ports = (f"--ingress-http-port={him.ingress_port}", f"--ingress-https-port={tools.free_port()}")

@@ -88,7 +88,7 @@ async def test_forbid_waits_for_the_job_before(harness) -> None:
         (job,) = await jobs(h, 1)
         await recorded(h, 1)
         h.clock.advance(600)
-        await h.until(lambda: h.events("JobAlreadyActive"), "the refusal is told")
+        await h.until(lambda: h.events("JobAlreadyActive"), "the event is there")
         assert len(h.live(Job)) == 1
         await finish(h, job)
         await jobs(h, 2)  # the time that was missed is made up for

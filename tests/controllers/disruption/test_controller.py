@@ -93,7 +93,7 @@ async def test_pods_without_owner_get_an_event_and_do_not_count(harness) -> None
         await h.client.create(bare_pod(h))
         await h.client.create(budget(h, maxUnavailable=1))
         await until(h, lambda status: numbers(status) == (0, 1, 0, 0), "nothing is expected")
-        assert await h.until(lambda: h.events("UnmanagedPods"), "it is told")
+        assert await h.until(lambda: h.events("UnmanagedPods"), "it is reported")
 
 
 async def test_owners_without_scale_make_the_budget_fail_safe(harness) -> None:
@@ -108,7 +108,7 @@ async def test_owners_without_scale_make_the_budget_fail_safe(harness) -> None:
             found = await h.get(PodDisruptionBudget, "b")
             return next((each for each in found.status.conditions or () if each.reason == "SyncFailed"), None)
 
-        condition = await h.until(failed, "the failure is told")
+        condition = await h.until(failed, "the failure is reported")
         assert condition.message == "jobs.batch does not implement the scale subresource"
         assert await h.events("CalculateExpectedPodCountFailed")
 

@@ -96,7 +96,7 @@ async def test_bounds_hold_without_any_metric(harness) -> None:
         await h.until(lambda: h.cached(HorizontalPodAutoscaler), "it is seen")
         await look(h)
         await h.until(lambda: len(h.live(Pod)) == 3, "not more than three")
-        (event,) = await h.until(lambda: h.events("SuccessfulRescale"), "it is told")
+        (event,) = await h.until(lambda: h.events("SuccessfulRescale"), "it is reported")
         assert event.message == "New size: 3; reason: Current number of replicas above Spec.MaxReplicas"
 
 
@@ -145,4 +145,4 @@ async def test_two_autoscalers_of_the_same_pods_do_nothing(harness) -> None:
             await h.client.create(autoscaler(h, name=name))
         await h.until(lambda: len(h.cached(HorizontalPodAutoscaler)) == 2, "they are seen")
         await look(h)
-        await h.until(lambda: h.events("AmbiguousSelector"), "it is told")
+        await h.until(lambda: h.events("AmbiguousSelector"), "it is reported")

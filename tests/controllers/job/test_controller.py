@@ -76,7 +76,7 @@ async def test_as_many_pods_succeed_as_asked_for_and_each_counts_once(harness) -
         assert all(pod.metadata.name.startswith("work-") for pod in pods)
         (owner,) = pods[0].metadata.owner_references
         assert (owner.api_version, owner.kind, owner.uid) == ("batch/v1", "Job", done.metadata.uid)
-        (event,) = await h.until(lambda: h.events("Completed"), "its end is told")
+        (event,) = await h.until(lambda: h.events("Completed"), "the event of its end is there")
         assert event.message == "Job completed"
         assert await h.events("SuccessfulCreate")
 
@@ -123,7 +123,7 @@ async def test_failed_pods_are_replaced_later_and_later_until_the_limit(harness)
         assert told(done) == [("FailureTarget", reason), ("Failed", reason)]
         assert done.status.failed == 3
         assert done.status.completion_time is None
-        (event,) = await h.until(lambda: h.events(reason), "its end is told")
+        (event,) = await h.until(lambda: h.events(reason), "the event of its end is there")
         assert (event.type, event.message) == ("Warning", "Job has reached the specified backoff limit")
 
 

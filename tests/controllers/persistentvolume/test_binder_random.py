@@ -1,4 +1,4 @@
-"""Whatever happens on the way, claims and volumes end up with each other, one to one, and nobody waits in vain."""
+"""Whatever happens on the way, claims and volumes are bound one to one in the end, and no claim waits for ever."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ async def test_an_event_names_the_resizer_of_a_claim_that_asks_for_more(
         async def told() -> bool:
             return bool(await h.events("ExternalExpanding"))
 
-        await h.until(told, "the user is told")
+        await h.until(told, "the event is there")
         if "gcePersistentDisk" in source:
 
             async def named() -> bool:

@@ -134,7 +134,7 @@ async def write_and_close(url: str, protocol: str, data: bytes) -> None:
 
 
 async def _drop(read: Callable[[], Awaitable[object]]) -> None:
-    """Reads what comes, so that nobody is held up while we write."""
+    """Reads all data, so that the other side is not held up while we write."""
     while await read():
         pass
 

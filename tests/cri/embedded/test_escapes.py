@@ -53,7 +53,7 @@ async def sleeper(runtime: Runtime, config: Any, sandbox: str, **more: Any) -> s
 
 
 def core_pattern() -> str:
-    """What the node does with crashes: whoever may write it runs programs as the node's root."""
+    """The node's core pattern: permission to write it is permission to run programs as the node's root."""
     return Path("/proc/sys/kernel/core_pattern").read_text()
 
 

@@ -84,7 +84,7 @@ async def test_a_launcher_that_hung_up_and_lives_is_found_again_and_no_pod_notic
 
 
 class FlakyLauncher:
-    """A launcher without processes that hangs up instead of answering, as often as it is told to."""
+    """A launcher without processes that hangs up instead of answering, as often as configured."""
 
     def __init__(self, state: Path) -> None:
         self.hang_ups = 0
@@ -140,7 +140,7 @@ async def test_a_launcher_that_is_lost_again_while_it_is_asked_what_runs_is_hear
             return flaky.connections >= before + 2
 
         await until(again)
-        await asyncio.sleep(RELAUNCH + 0.1)  # not a wait for an event: whoever else waits to connect has done it by now
+        await asyncio.sleep(RELAUNCH + 0.1)  # not a wait for an event: others have connected by now
         await until(answers)
     await runtime.close()
 

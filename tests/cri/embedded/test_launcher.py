@@ -1,4 +1,4 @@
-"""The launcher: who may enter what it starts, and what becomes of its processes when somebody is killed."""
+"""The launcher: who may enter what it starts, and its processes when it or the runtime is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the launcher waits for: who is held up is not read, who fails ends nobody else."""
+"""The launcher's event loop: blocked descriptors are not read, a failing handler ends no other."""
 
 from __future__ import annotations
 

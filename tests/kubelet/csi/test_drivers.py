@@ -149,7 +149,7 @@ async def test_an_unusable_driver_is_refused_with_the_reason(
         serving(NodeDriver(node_id), folder / "real"),
         registered("mock.example.com", folder / endpoint, kubelet.registry, versions) as registration,
     ):
-        await wait_for(lambda: registration.problem, "the driver is told")
+        await wait_for(lambda: registration.problem, "the driver gets the error")
         assert problem in registration.problem
         assert "mock.example.com" in registration.problem
         assert kubelet.drivers.names() == set()

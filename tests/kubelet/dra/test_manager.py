@@ -118,7 +118,7 @@ async def test_claims_are_prepared_shared_and_unprepared_after_the_last_pod(fold
         driver = SampleDriver(DRIVER, folder / "plugins_registry", folder / "cdi", versions=[f"{version}.DRAPlugin"])
         async with driver:
             await _until(lambda: node.woken == {"a"}, "the waiting pod is woken by its driver")
-            await _until(lambda: driver.registered == [(True, "")], "the driver is told that it is registered")
+            await _until(lambda: driver.registered == [(True, "")], "the driver is notified of its registration")
             await node.manager.prepare(a)
             await node.manager.prepare(a)
             await node.manager.prepare(b)

@@ -184,7 +184,7 @@ async def test_all_credentials_are_tried(parts: SimpleNamespace) -> None:
     assert [user for _, user in parts.runtime.pulls] == ["a", "b"]
     await parts.ensure("r.io/app:1", "IfNotPresent", second)
     assert len(parts.runtime.pulls) == 2
-    with pytest.raises(ImageError):  # who has no secret does not get what somebody else's has brought
+    with pytest.raises(ImageError):  # without the secret a pod does not get the image another pod has pulled with it
         await parts.ensure("r.io/app:1", "IfNotPresent")
     assert parts.runtime.pulls[-1] == ("r.io/app:1", "")
 

@@ -1,4 +1,4 @@
-"""A connection to a message bus closes the file descriptors that nobody has taken."""
+"""A connection to a message bus closes file descriptors without a receiver."""
 
 from __future__ import annotations
 

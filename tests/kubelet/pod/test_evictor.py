@@ -19,7 +19,7 @@ ONE = "{containers: [{name: a, image: i}], terminationGracePeriodSeconds: 30}"
 
 
 class Workers:
-    """Ends pods when it is told to."""
+    """Ends pods when the test says so."""
 
     def __init__(self) -> None:
         self.killed: list[tuple[str, int | None]] = []

@@ -175,7 +175,7 @@ async def test_a_tcp_probe_succeeds_when_a_process_listens() -> None:
 
 
 class Runtime:
-    """A runtime whose commands end as it is told."""
+    """A runtime with configured exit codes of commands."""
 
     def __init__(self, code: int = 0, stdout: bytes = b"", stderr: bytes = b"", error: CRIError | None = None) -> None:
         self.answer = type("Answer", (), {"exit_code": code, "stdout": stdout, "stderr": stderr})()

@@ -19,7 +19,7 @@ S, F, ERROR = Result.SUCCESS, Result.FAILURE, None
 
 
 class Scripted:
-    """A prober that answers what it is told to, by type of probe."""
+    """A prober with configured results, by type of probe."""
 
     def __init__(self, **answers: list[Result | None]) -> None:
         self.answers = answers

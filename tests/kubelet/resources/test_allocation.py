@@ -202,7 +202,7 @@ def test_a_restarted_kubelet_goes_on_with_what_was_allocated(tmp_path: Path) -> 
     del after.pods["b"]
     assert after.retry() == ["a"]
     assert after.cpu("a") == "2"
-    assert Node(tmp_path).manager.get("a") == after.manager.get("a")  # it is written down before anybody acts on it
+    assert Node(tmp_path).manager.get("a") == after.manager.get("a")  # it is written down before it is acted on
 
 
 def test_the_checkpoint_is_upstreams(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the kubelet notices of its runtime without being told by an event."""
+"""The kubelet notices changes of its runtime without events."""
 
 from __future__ import annotations
 

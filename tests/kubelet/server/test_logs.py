@@ -177,7 +177,7 @@ async def test_rotation_loses_nothing_and_repeats_nothing(tmp_path: Path) -> Non
     await follower.until(b"line 0\n")
     with path.open("ab") as old:
         path.rename(tmp_path / "0.log.20260101-000000")
-        old.write(LINES[1])  # the runtime writes to the old file until it is told
+        old.write(LINES[1])  # the runtime writes to the old file until ReopenContainerLog
         old.flush()
         path.write_bytes(LINES[2])
     await follower.until(b"line 2\n")

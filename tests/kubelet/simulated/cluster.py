@@ -94,13 +94,13 @@ def first(status: Any) -> Any:
 
 
 def pod(name: str, spec: dict[str, Any] | None = None, **annotations: str) -> dict[str, Any]:
-    """A pod with one container `c`, and wishes of how it shall behave."""
-    wishes = {f"simulated.pybernetes.io/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    """A pod with one container `c`, and settings of its behaviour."""
+    settings = {f"simulated.pybernetes.io/{key.replace('_', '-')}": value for key, value in annotations.items()}
     container = {"name": "c", "image": "x"}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "annotations": wishes},
+        "metadata": {"name": name, "annotations": settings},
         "spec": {"containers": [container], **(spec or {})},
     }
 

@@ -19,10 +19,10 @@ NOW = 1_700_000_000.0
 class Life:
     """A pod that is synced when it asks for it."""
 
-    def __init__(self, spec: dict[str, Any] | None = None, **wishes: str) -> None:
+    def __init__(self, spec: dict[str, Any] | None = None, **settings: str) -> None:
         self.clock = FakeClock(NOW)
-        wishes = {PREFIX + key.replace("_", "-"): value for key, value in wishes.items()}
-        metadata = {"name": "p", "namespace": "default", "uid": "u", "annotations": wishes}
+        settings = {PREFIX + key.replace("_", "-"): value for key, value in settings.items()}
+        metadata = {"name": "p", "namespace": "default", "uid": "u", "annotations": settings}
         container = {"name": "c", "image": "i"}
         self.body: dict[str, Any] = {"metadata": metadata, "spec": {"containers": [container], **(spec or {})}}
         self.backoff = BackOff(self.clock, 10, 300)
@@ -62,9 +62,9 @@ class Life:
         self.body["metadata"]["deletionGracePeriodSeconds"] = grace
         return self.sync()
 
-    def annotate(self, **wishes: str) -> bool:
-        """Other wishes, from now on; whether they change anything."""
-        told = {PREFIX + key.replace("_", "-"): value for key, value in wishes.items()}
+    def annotate(self, **settings: str) -> bool:
+        """Change settings from now on; whether that changes anything."""
+        told = {PREFIX + key.replace("_", "-"): value for key, value in settings.items()}
         self.body["metadata"]["annotations"].update(told)
         changed = self.simulated.reconsider(self.pod(), [], self.clock.now())
         self.sync()

@@ -43,11 +43,11 @@ def test_probes_are_answered_in_the_new_way_from_now_on() -> None:
 
 
 def test_an_image_that_could_not_be_pulled_and_a_start_that_took_for_ever() -> None:
-    for wish in ("pull_for", "start_after"):
-        life = Life(**{wish: "never"})
+    for setting in ("pull_for", "start_after"):
+        life = Life(**{setting: "never"})
         life.sync()
         assert life.status.phase == "Pending"
-        life.annotate(**{wish: "0s"})
+        life.annotate(**{setting: "0s"})
         life.after(300)
         assert life.container.ready
 
@@ -71,7 +71,7 @@ def test_users_change_annotations_of_running_pods(simulation: Simulation) -> Non
     simulation.kubectl("annotate", "pod", "changing", f"{PREFIX}ready-after=never", f"{PREFIX}no-such=x")
     simulation.kubectl("wait", "pod/changing", "--for=condition=Ready=False", "--timeout=60s")
     problem = ("BadSimulation", f"{PREFIX}no-such: there is no such setting, or no such container")
-    tools.wait_until(lambda: problem in simulation.events("changing"), "it is told", every=0.2)
+    tools.wait_until(lambda: problem in simulation.events("changing"), "it is reported", every=0.2)
     simulation.kubectl("annotate", "pod", "changing", f"{PREFIX}run-for=0s", f"{PREFIX}exit-code=9")
     status = simulation.wait_for("changing", lambda s: s["phase"] == "Failed", "it ends")
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 9
@@ -86,7 +86,7 @@ def test_a_file_of_rules_may_change_and_a_bad_one_changes_nothing(simulation: Si
     try:
         simulation.rules.write_text(RULES + "- name: ruled\n  settings: {run-forr: 0s}\n")
         bad = "rules[2].settings: there is no setting 'run-forr'"
-        tools.wait_until(lambda: bad in log.read_text(), "it is told", every=0.2)
+        tools.wait_until(lambda: bad in log.read_text(), "it is reported", every=0.2)
         assert simulation.get("pod", "ruled")["status"]["phase"] == "Running"
         more = "nodes:\n- name: sim-0005\n  settings: {not-ready: by rule}\n"
         simulation.rules.write_text(RULES + "- name: ruled\n  settings: {run-for: 0s}\n" + more)

@@ -1,4 +1,4 @@
-"""What simulated nodes do with pods and when they are told to fail."""
+"""Simulated nodes run pods, and fail when configured to."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_node_refuses_what_it_has_no_room_for(simulation: Simulation) -> None:
     assert status["reason"] == "OutOfcpu"
     assert status["message"].startswith("Pod was rejected: Node didn't have enough resource: cpu, requested: 100000")
     tools.wait_until(
-        lambda: "OutOfcpu" in [reason for reason, _ in simulation.events("too-big")], "it is told", every=0.2
+        lambda: "OutOfcpu" in [reason for reason, _ in simulation.events("too-big")], "it is reported", every=0.2
     )
     simulation.apply(pod("elsewhere", on("sim-0001", nodeSelector={"no": "such"})))
     status = simulation.wait_for("elsewhere", lambda status: status["phase"] == "Failed", "it is refused")
@@ -57,12 +57,12 @@ def test_a_pod_waits_for_what_it_mounts_and_for_its_environment(simulation: Simu
     volume = {"name": "v", "configMap": {"name": "later"}}
     simulation.apply(pod("mounting", {"volumes": [volume]}))
     wanted = ("FailedMount", 'MountVolume.SetUp failed for volume "v" : configmap "later" not found')
-    tools.wait_until(lambda: wanted in simulation.events("mounting"), "it is told", every=0.2)
-    status = simulation.wait_for("mounting", lambda status: status.get("containerStatuses"), "it is told")
+    tools.wait_until(lambda: wanted in simulation.events("mounting"), "it is reported", every=0.2)
+    status = simulation.wait_for("mounting", lambda status: status.get("containerStatuses"), "it is reported")
     assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "ContainerCreating"
     env = [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "later", "key": "k"}}}]
     simulation.apply(pod("reading", {"containers": [{"name": "c", "image": "x", "env": env}]}))
-    status = simulation.wait_for("reading", lambda status: status.get("containerStatuses"), "it is told")
+    status = simulation.wait_for("reading", lambda status: status.get("containerStatuses"), "it is reported")
     assert status["containerStatuses"][0]["state"]["waiting"] == {
         "reason": "CreateContainerConfigError",
         "message": 'secret "later" not found',
@@ -109,7 +109,7 @@ def test_a_node_that_is_deleted_stays_away_until_it_is_created_or_its_machine_go
     gone = lambda: simulation.run("get", "lease", node, "-n", "kube-node-lease").returncode == 1  # noqa: E731
     tools.wait_until(gone, "its lease goes with it", every=0.2)
     log = simulation.folder / "data" / "logs" / "simulated-nodes.log"
-    tools.wait_until(lambda: f"node {node} not found" in log.read_text(), "it is told", every=0.2)
+    tools.wait_until(lambda: f"node {node} not found" in log.read_text(), "it is reported", every=0.2)
     assert simulation.run("get", "node", node).returncode == 1
     simulation.kubectl("delete", "pod", "orphan")  # its kubelet still lives
     simulation.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
@@ -160,7 +160,7 @@ def test_pods_that_use_more_memory_than_the_node_has_are_evicted(simulation: Sim
 def test_an_invalid_setting_of_a_node_is_reported(simulation: Simulation) -> None:
     simulation.kubectl("annotate", "node", "sim-0005", f"{PREFIX}silent=perhaps")
     wanted = ("BadSimulation", f"{PREFIX}silent: must be true or false: 'perhaps'")
-    tools.wait_until(lambda: wanted in simulation.events("sim-0005"), "it is told", every=0.2)
+    tools.wait_until(lambda: wanted in simulation.events("sim-0005"), "it is reported", every=0.2)
     simulation.kubectl("annotate", "node", "sim-0005", f"{PREFIX}silent-")
 
 
@@ -228,8 +228,8 @@ def test_probes_decide_as_on_a_real_node(simulation: Simulation) -> None:
     simulation.apply(pod("probed", {"containers": [container]}, ready_after="2s", liveness_probe="4s=failure"))
     simulation.ready("probed")
     seen = ("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503")
-    tools.wait_until(lambda: seen in simulation.events("probed"), "it is told", every=0.2)
+    tools.wait_until(lambda: seen in simulation.events("probed"), "it is reported", every=0.2)
     simulation.wait_for("probed", lambda s: s["containerStatuses"][0]["restartCount"], "it is restarted")
     killed = ("Killing", "Container c failed liveness probe, will be restarted")
-    tools.wait_until(lambda: killed in simulation.events("probed"), "it is told", every=0.2)
+    tools.wait_until(lambda: killed in simulation.events("probed"), "it is reported", every=0.2)
     simulation.kubectl("delete", "pod", "probed", "--wait=false")

@@ -14,11 +14,11 @@ from pybernetes.kubelet.probes.results import ProbeType
 from pybernetes.kubelet.simulated.probing import Answers, Asked, read_answers
 
 
-def probed(probes: dict[str, dict[str, Any]], spec: dict[str, Any] | None = None, **wishes: str) -> Life:
+def probed(probes: dict[str, dict[str, Any]], spec: dict[str, Any] | None = None, **settings: str) -> Life:
     """A pod whose container has these probes."""
     defaults = {"httpGet": {"port": 80}, "periodSeconds": 10, "failureThreshold": 3, "successThreshold": 1}
     container = {"name": "c", "image": "i", **{name: {**defaults, **probe} for name, probe in probes.items()}}
-    life = Life({"containers": [container], "terminationGracePeriodSeconds": 30, **(spec or {})}, **wishes)
+    life = Life({"containers": [container], "terminationGracePeriodSeconds": 30, **(spec or {})}, **settings)
     life.sync()
     return life
 
@@ -81,8 +81,8 @@ def test_readiness_comes_and_goes_and_nothing_is_restarted() -> None:
 
 
 def test_who_is_never_ready_stays_so() -> None:
-    for wishes in ({"ready_after": "never"}, {"readiness_probe": "failure"}):
-        life = probed({"readinessProbe": {"periodSeconds": 5}}, **wishes)
+    for settings in ({"ready_after": "never"}, {"readiness_probe": "failure"}):
+        life = probed({"readinessProbe": {"periodSeconds": 5}}, **settings)
         life.after(100)
         assert state(life) == (True, False, 0)
 
@@ -257,18 +257,18 @@ def test_answers_that_make_no_sense(text: str) -> None:
 # -- hooks
 
 
-def hooked(hooks: dict[str, Any], **wishes: str) -> Life:
-    life = Life({"containers": [{"name": "c", "image": "i", "lifecycle": hooks}]}, **wishes)
+def hooked(hooks: dict[str, Any], **settings: str) -> Life:
+    life = Life({"containers": [{"name": "c", "image": "i", "lifecycle": hooks}]}, **settings)
     life.sync()
     return life
 
 
 def test_a_container_runs_for_others_when_its_hook_is_done() -> None:
-    for hooks, wishes in (
+    for hooks, settings in (
         ({"postStart": {"exec": {"command": ["x"]}}}, {"post_start": "3s"}),
         ({"postStart": {"sleep": {"seconds": 3}}}, {}),
     ):
-        life = hooked(hooks, **wishes)
+        life = hooked(hooks, **settings)
         life.after(2.9)
         assert life.container.state.waiting.reason == "ContainerCreating"
         life.after(0.2)

@@ -83,7 +83,7 @@ def test_later_rates_are_between_readings_and_a_reading_is_kept_for_ten_seconds(
     node = Node()
     first = node.sampler.newest()
     assert first.root is not None
-    assert first.root.rate is None  # nobody knows since when it has been running
+    assert first.root.rate is None  # its start time is unknown
     node.clock.advance(9.0)
     assert node.sampler.newest() is first
     node.cgroups.uses("/", 5_000_000_000)

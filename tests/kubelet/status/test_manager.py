@@ -200,7 +200,7 @@ async def test_a_pod_is_called_ended_when_nothing_runs_and_deleted_after_that(co
         (container,) = last.container_statuses or ()
         assert container.state is not None
         assert container.state.terminated is not None
-        assert container.state.terminated.reason == "ContainerStatusUnknown"  # nobody saw how it ended
+        assert container.state.terminated.reason == "ContainerStatusUnknown"  # its end was not seen
         # Until its cache shows that the pod is gone, the kubelet has no more to ask for.
         asked: list[object] = []
 

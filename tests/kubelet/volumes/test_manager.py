@@ -74,7 +74,7 @@ FACTS = NodeFacts(
 
 
 class _Node:
-    """A volume manager with what it was told and what it tells."""
+    """A volume manager with its inputs and its events."""
 
     def __init__(self, client: Client, namespace: str, root: Path) -> None:
         self.client, self.namespace, self.root = client, namespace, root

@@ -45,7 +45,7 @@ def _link() -> Link:
 
 
 async def neighbour(client: NetworkNamespace, address: object) -> str:
-    """The MAC that the client's kernel finds for an address; empty if nobody answers."""
+    """The MAC that the client's kernel finds for an address; empty without an answer."""
     family = socket.AF_INET6 if ":" in str(address) else socket.AF_INET
     with client.run(socket.socket, family, socket.SOCK_DGRAM) as probe:
         probe.sendto(b"?", (str(address), 9))

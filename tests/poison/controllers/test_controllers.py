@@ -75,7 +75,7 @@ async def storm(h: Harness, cases: Iterable[Sent], every: int) -> None:
 
 
 async def at_rest(h: Harness) -> None:
-    """Nobody works on the same things again and again: what fails is tried less and less often."""
+    """Failing keys are retried with a growing delay."""
     count = h.manager.context.metrics.counter("workqueue_adds_total", "", ("name",))
     for _ in range(60):
         before = dict(count.values)

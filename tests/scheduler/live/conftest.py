@@ -54,7 +54,7 @@ from pybernetes.scheduler.scheduler import Scheduler
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 T = TypeVar("T")
 _numbers = itertools.count(1)
-# Whoever waits for a condition goes on when it holds; this is for when it never will.
+# A wait ends when its condition holds; this is for when it never will.
 WITHIN = 30.0
 
 
@@ -93,7 +93,7 @@ class Live:
             )
         )
         assert node.spec is not None
-        node.spec.taints = taints  # admission has added one: nobody has said yet that the node is ready
+        node.spec.taints = taints  # admission has added one: the node has not reported that it is ready
         node = await self.client.update(node)
         node.status = NodeStatus(allocatable=allocatable, capacity=allocatable)
         node = await self.client.update_status(node)

@@ -45,7 +45,7 @@ async def test_pods_that_wait_for_their_volumes_do_not_stop_the_others(
         def all_wait() -> bool:
             return running.scheduler.cache.sizes()["assumed_pods"] == 3
 
-        await running.until(all_wait, "three pods wait for volumes that nobody provisions")
+        await running.until(all_wait, "three pods wait for volumes without a provisioner")
         await running.pod("plain")
         assert await running.bound("plain") == "a"
         assert all_wait()

@@ -1,4 +1,4 @@
-"""Preemption with a real API server: who goes, what they and others are told, and what comes of it."""
+"""Preemption with a real API server: the victims, the events, and the result."""
 
 from __future__ import annotations
 

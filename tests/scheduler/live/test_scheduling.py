@@ -66,7 +66,7 @@ async def test_pods_beyond_the_limit_that_are_bound_meanwhile_are_not_reported(l
         (other,) = {"p0", "p1"} - {bound}
         s.clock.advance(60.0)
         await s.refused(other)
-        await s.until(lambda: not failures._waiting, "everything is told")
+        await s.until(lambda: not failures._waiting, "everything is reported")
         await s.scheduler.events.flush()
         events = await s.events("FailedScheduling")
         assert {each.involved_object.name for each in events if each.involved_object} == {other}
@@ -128,7 +128,7 @@ async def test_a_node_never_gets_more_than_it_has(live: MakeLive) -> None:
             await s.node(name, cpu="4")
         await asyncio.gather(*(s.pod(f"p{number}", cpu="1500m") for number in range(7)))
         await s.until(lambda: _number_bound(s, 4), "four pods are bound")
-        await s.until(lambda: s.events("FailedScheduling"), "the others are told")
+        await s.until(lambda: s.events("FailedScheduling"), "the others are reported")
         await asyncio.sleep(0.1)
         counts = Counter(each.spec.node_name for each in await _pods(s))
         assert counts == {"n1": 2, "n2": 2, None: 3}
@@ -234,8 +234,8 @@ async def test_two_schedulers_at_once_bind_every_pod_once_and_none_is_lost(live:
             await s.until(lambda: _number_bound(s, 60), "all are bound")
             all_known = {"nodes": 3, "pods": 60, "assumed_pods": 0}
             for each in (s.scheduler, other):
-                await s.until(lambda each=each: each.cache.sizes() == all_known, "nobody believes in a pod elsewhere")
-                await s.until(lambda each=each: not list(each.queue.pending()), "nobody waits")
+                await s.until(lambda each=each: each.cache.sizes() == all_known, "all caches agree")
+                await s.until(lambda each=each: not list(each.queue.pending()), "no pod waits")
         for pod in await _pods(s):
             assert find_pod_condition(pod.status, "PodScheduled").status == "True"
 
@@ -271,7 +271,7 @@ async def test_a_failing_server_is_asked_again_later_and_logged(live: MakeLive) 
 
         client.bind = fail
         await s.pod("p")
-        await s.until(lambda: s.events("FailedScheduling"), "it is told")
+        await s.until(lambda: s.events("FailedScheduling"), "it is reported")
         assert await s.until(lambda: _advance(s, "p"), "it is bound in the end") == "n1"
         message = (await s.events("FailedScheduling"))[0].message
         assert message.startswith('running Bind plugin "DefaultBinder": ')
@@ -319,7 +319,7 @@ async def test_who_waits_too_long_is_refused_and_its_room_is_free(live: MakeLive
         s.clock.advance(61)
         assert await s.bound("q") == "n1"
         said = "0/1 nodes are available: 1 rejected due to timeout after waiting 1m0s at plugin Holds."
-        await s.until(lambda: _told(s, said), "it is told why")
+        await s.until(lambda: _told(s, said), "the reason is reported")
 
 
 async def test_a_node_that_disappears_before_the_binding_is_not_used(live: MakeLive, holds: str) -> None:
@@ -334,7 +334,7 @@ async def test_a_node_that_disappears_before_the_binding_is_not_used(live: MakeL
         again = await s.until(lambda: s.clock.advance(0.2) or _waiting(s, "n2"), "it is tried again")
         again.allow("Holds")
         assert await s.bound("p") == "n2"
-        await s.until(lambda: _told(s, 'node "n1" not found'), "it is told why")
+        await s.until(lambda: _told(s, 'node "n1" not found'), "the reason is reported")
 
 
 async def test_a_pod_deleted_while_it_waits_leaves_nothing_behind(live: MakeLive, holds: str) -> None:

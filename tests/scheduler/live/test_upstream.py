@@ -60,11 +60,11 @@ def acceptable(pod: Pod) -> Pod:
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     for term in (required.node_selector_terms if required else None) or ():
-        term.match_fields = None  # narrows the nodes looked at, which is told in other words
-    for wishes in (pod.spec.affinity.pod_affinity, pod.spec.affinity.pod_anti_affinity) if pod.spec.affinity else ():
-        for each in (wishes.required_during_scheduling_ignored_during_execution if wishes else None) or ():
+        term.match_fields = None  # narrows the nodes looked at, with another message
+    for terms in (pod.spec.affinity.pod_affinity, pod.spec.affinity.pod_anti_affinity) if pod.spec.affinity else ():
+        for each in (terms.required_during_scheduling_ignored_during_execution if terms else None) or ():
             _without_negation(each)
-        for weighted in (wishes.preferred_during_scheduling_ignored_during_execution if wishes else None) or ():
+        for weighted in (terms.preferred_during_scheduling_ignored_during_execution if terms else None) or ():
             _without_negation(weighted.pod_affinity_term)
     return pod
 
@@ -129,7 +129,7 @@ async def compare(client: Client, seed: int) -> None:
             real.pods.append(placed)
     await asyncio.sleep(SEEN)  # not a wait for ours: upstream does not say what it has seen
     for index in range(4):
-        pod = await create(client, acceptable(worlds.pod(random, f"new{index}", names, wishes=0.5)))
+        pod = await create(client, acceptable(worlds.pod(random, f"new{index}", names, chance=0.5)))
         if pod is None:
             continue
         now, refused = await decided(client, pod)

@@ -1,4 +1,4 @@
-"""Pods with volumes, devices and wishes about other pods, on a real API server."""
+"""Pods with volumes, devices and affinity to other pods, on a real API server."""
 
 from __future__ import annotations
 

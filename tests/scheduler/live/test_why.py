@@ -37,7 +37,7 @@ from pybernetes.scheduler.metrics import Metrics
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tools.ApiServer]:
-    """An API server that does not allow everything to everybody."""
+    """An API server with RBAC."""
     with tools.api_server(tmp_path_factory.mktemp("why"), "--authorization-mode=RBAC") as running:
         yield running
 

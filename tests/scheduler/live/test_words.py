@@ -132,8 +132,8 @@ async def test_every_reason_in_upstreams_words(live: MakeLive) -> None:
         await s.node("n5", labels={HOST: "n5", "zone": "c"}, taints=[soft], **{**small, "pods": "1"})
         await s.node("n6", labels={HOST: "n6", "zone": "a"}, **{**small, "example.com/gpu": "1"})
         said = {}
-        for name, wishes, _ in PODS:
-            await s.pod(name, **({"cpu": "100m", **wishes} if "containers" not in wishes else wishes))
+        for name, settings, _ in PODS:
+            await s.pod(name, **({"cpu": "100m", **settings} if "containers" not in settings else settings))
             said[name] = await s.until(lambda name=name: _verdict(s, name), f"something is said of {name}")
         assert said == {
             name: "" if expected == BOUND else f"0/6 nodes are available: {' '.join(expected)}"

@@ -17,7 +17,7 @@ def change(random: Random, world: World, step: int) -> None:
     kind = random.randint(0, 10)
     if kind <= 3 and names:
         new = worlds.pod(random, f"b{step}", names)
-        if cluster.pods and worlds.maybe(random, 0.6):  # replicas have the same wishes
+        if cluster.pods and worlds.maybe(random, 0.6):  # replicas have the same affinity
             new = copy(random.choice(cluster.pods))
             new.metadata.name, new.metadata.uid = f"b{step}", f"uid-b{step}"
             new.metadata.deletion_timestamp = None

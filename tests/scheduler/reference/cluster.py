@@ -1,4 +1,4 @@
-"""The world a decision is made in: lists of API objects, and questions anybody may ask of them."""
+"""The world a decision is made in: lists of API objects, and queries on them."""
 
 from __future__ import annotations
 

@@ -12,36 +12,36 @@ from .cluster import UNRESOLVABLE, UNSCHEDULABLE, Cluster, Refusal, labels_of
 
 
 class Term(NamedTuple):
-    """One wish of one pod: to be where pods like these are, or not."""
+    """One affinity or anti-affinity term of one pod."""
 
     key: str
     weight: int
-    wish: PodAffinityTerm
+    term: PodAffinityTerm
     owner: Pod
 
     def speaks_of(self, pod: Pod, cluster: Cluster) -> bool:
         namespace = pod.metadata.namespace or ""
-        if not self.wish.namespaces and self.wish.namespace_selector is None:
+        if not self.term.namespaces and self.term.namespace_selector is None:
             near = namespace == self.owner.metadata.namespace
         else:
-            chosen = labels.from_label_selector(self.wish.namespace_selector)
-            near = namespace in (self.wish.namespaces or []) or chosen.matches(cluster.labels_of_namespace(namespace))
-        return near and labels.from_label_selector(self.wish.label_selector).matches(labels_of(pod))
+            chosen = labels.from_label_selector(self.term.namespace_selector)
+            near = namespace in (self.term.namespaces or []) or chosen.matches(cluster.labels_of_namespace(namespace))
+        return near and labels.from_label_selector(self.term.label_selector).matches(labels_of(pod))
 
 
-def _wishes(pod: Pod, which: str) -> PodAffinity | PodAntiAffinity | None:
+def _affinity(pod: Pod, which: str) -> PodAffinity | PodAntiAffinity | None:
     return getattr(pod.spec.affinity, which) if pod.spec.affinity else None
 
 
 def required(pod: Pod, which: str) -> list[Term]:
-    wishes = _wishes(pod, which)
-    terms = (wishes.required_during_scheduling_ignored_during_execution if wishes else None) or []
+    affinity = _affinity(pod, which)
+    terms = (affinity.required_during_scheduling_ignored_during_execution if affinity else None) or []
     return [Term(each.topology_key or "", 0, each, pod) for each in terms]
 
 
 def preferred(pod: Pod, which: str) -> list[Term]:
-    wishes = _wishes(pod, which)
-    terms = (wishes.preferred_during_scheduling_ignored_during_execution if wishes else None) or []
+    affinity = _affinity(pod, which)
+    terms = (affinity.preferred_during_scheduling_ignored_during_execution if affinity else None) or []
     return [
         Term(each.pod_affinity_term.topology_key or "", each.weight or 0, each.pod_affinity_term, pod)
         for each in terms
@@ -83,7 +83,7 @@ def _likes(pod: Pod, node: Node, cluster: Cluster) -> bool:
 def inter_pod_affinity_scores(
     pod: Pod, candidates: list[Node], cluster: Cluster, *, hard_weight: int = 1, ignore_others: bool = False
 ) -> dict[str, tuple[int, int]] | None:
-    """(raw, normalised) for each candidate; None if nobody has a wish that speaks of anybody."""
+    """(raw, normalised) for each candidate; None if no term matches a pod."""
     own = [*preferred(pod, "pod_affinity"), *preferred(pod, "pod_anti_affinity")]
     if ignore_others and not own:
         return None

@@ -127,7 +127,7 @@ def topology_spread(pod: Pod, node: Node, cluster: Cluster) -> Refusal | None:
 
 
 def topology_spread_scores(pod: Pod, candidates: list[Node], cluster: Cluster) -> dict[str, tuple[int, int]] | None:
-    """(raw, normalised) for each candidate; None if the pod has no wish."""
+    """(raw, normalised) for each candidate; None if the pod has no constraint."""
     wanted = rules(pod, cluster, "ScheduleAnyway")
     if not wanted:
         return None

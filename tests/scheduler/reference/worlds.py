@@ -268,8 +268,8 @@ def spread_constraint(random: Random) -> TopologySpreadConstraint:
     )
 
 
-def pod(random: Random, name: str, node_names: Sequence[str], *, wishes: float = 0.3) -> Pod:
-    """A pod without a node; `wishes` is the chance of each kind of affinity."""
+def pod(random: Random, name: str, node_names: Sequence[str], *, chance: float = 0.3) -> Pod:
+    """A pod without a node; `chance` of each kind of affinity."""
     inits = [container(random, f"i{index}") for index in range(random.randint(0, 2))] if maybe(random, 0.2) else []
     for each in inits:
         each.restart_policy = "Always" if maybe(random, 0.4) else None
@@ -280,9 +280,9 @@ def pod(random: Random, name: str, node_names: Sequence[str], *, wishes: float =
         priority=random.choice((0, 0, 10)),
         tolerations=[toleration(random) for _ in range(random.randint(0, 2))] or None,
         node_selector={"disk": "ssd"} if maybe(random, 0.1) else None,
-        affinity=affinity(random, node_names, wishes),
+        affinity=affinity(random, node_names, chance),
         topology_spread_constraints=(
-            [spread_constraint(random) for _ in range(random.randint(1, 2))] if maybe(random, wishes) else None
+            [spread_constraint(random) for _ in range(random.randint(1, 2))] if maybe(random, chance) else None
         ),
     )
     if maybe(random, 0.05):

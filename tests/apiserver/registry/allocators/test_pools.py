@@ -140,9 +140,11 @@ async def test_many_ask_for_the_same_and_one_gets_it() -> None:
     async with shared_store() as store, server(store) as one, server(store) as two:
 
         async def create(number: int, api: Server) -> bool:
-            wish = service(f"s{number}", type="NodePort", clusterIP="10.0.0.9", ports=[{"port": 80, "nodePort": 30080}])
+            wanted = service(
+                f"s{number}", type="NodePort", clusterIP="10.0.0.9", ports=[{"port": 80, "nodePort": 30080}]
+            )
             try:
-                await api.create(wish)
+                await api.create(wanted)
             except APIError:
                 return False
             return True
@@ -154,12 +156,12 @@ async def test_many_ask_for_the_same_and_one_gets_it() -> None:
 
 async def test_what_another_server_gave_back_can_be_had_again() -> None:
     async with shared_store() as store, server(store) as one, server(store) as two:
-        wish = service(type="NodePort", ports=[{"port": 80, "nodePort": 30080}])
-        await one.create(wish)
+        wanted = service(type="NodePort", ports=[{"port": 80, "nodePort": 30080}])
+        await one.create(wanted)
         with pytest.raises(Invalid):
-            await two.create({**wish, "metadata": {"name": "two"}})
+            await two.create({**wanted, "metadata": {"name": "two"}})
         await one.delete("one")
-        await two.create({**wish, "metadata": {"name": "two"}})
+        await two.create({**wanted, "metadata": {"name": "two"}})
 
 
 async def test_the_endpoints_go_with_their_service() -> None:

@@ -1,4 +1,4 @@
-"""Dockerfiles as instructions; every mistake is told with its line, and nothing else comes of any bytes."""
+"""Dockerfiles as instructions; every mistake is reported with its line, and nothing else comes of any bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registries for tests: Debian's docker-registry with a password, and one of Python that misbehaves as it is told."""
+"""Registries for tests: Debian's docker-registry with a password, and one of Python that misbehaves as configured."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ USER, PASSWORD = "alice", "s3cret"
 
 @contextmanager
 def docker_registry(folder: Path, enter: Callable[[list[str]], list[str]] = list) -> Iterator[str]:
-    """Debian's, which lets nobody in without the password; its host. `enter` makes a command run in another machine."""
+    """Debian's, which needs a password; its host. `enter` makes a command run in another machine."""
     host = f"127.0.0.1:{free_port()}"
     folder.mkdir(parents=True, exist_ok=True)
     words = ["htpasswd", "-Bbn", USER, PASSWORD]

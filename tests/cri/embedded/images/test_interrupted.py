@@ -35,7 +35,7 @@ while True:
 
 
 def sound(store: ImageStore) -> None:
-    """Whatever the index tells of is here, and nothing is there that nobody knows of."""
+    """Everything in the index exists, and nothing else does."""
     for image in store.images():
         assert store.config(image).diffs
         assert all((store.layers / each).is_dir() and (store.layers / f"{each}.size").exists() for each in image.layers)

@@ -1,4 +1,4 @@
-"""Registries that are slow, busy, change their mind or lie, and disks that are full: what is told, and what is left."""
+"""Registries that are slow, busy, change their mind or lie, and disks that are full: the errors, and what is left."""
 
 from __future__ import annotations
 
