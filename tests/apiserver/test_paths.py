@@ -22,11 +22,11 @@ def test_who_is_not_known_gets_401_and_no_reason(cluster: ApiServer) -> None:
 
 
 def test_health_and_version_are_public(cluster: ApiServer) -> None:
-    nobody = Client(cluster, "")
+    without_token = Client(cluster, "")
     for path in ("/healthz", "/livez", "/readyz"):
-        assert nobody.get(path).body == b"ok"
-    assert nobody.get("/version").json["gitVersion"].startswith("v1.36.")
-    assert nobody.get("/metrics").status == 401
+        assert without_token.get(path).body == b"ok"
+    assert without_token.get("/version").json["gitVersion"].startswith("v1.36.")
+    assert without_token.get("/metrics").status == 401
 
 
 def test_a_client_certificate_is_its_common_name_and_organizations(cluster: ApiServer) -> None:

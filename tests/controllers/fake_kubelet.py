@@ -1,6 +1,6 @@
 """Plays all nodes: pods become Running and Ready, finish or fail when told to, and go away when deleted.
 
-No container runs. A pod is told what to do by annotations, at any time:
+No container runs. Annotations control a pod, at any time:
 
     fake-kubelet/pending: "true"      stay Pending
     fake-kubelet/ready: "false"       be Running, but not Ready

@@ -67,7 +67,7 @@ frames = {
     "arp request of the gateway": (own, 0x806, arp(own, other, "arp request of the gateway", 1)),
     "arp with another mac": (own, 0x806, arp(theirs, me, "arp with another mac")),
     "ip of the gateway": (own, 0x800, ip(other, "ip of the gateway")),
-    "ip of nobody": (own, 0x800, ip(bytes(4), "ip of nobody")),
+    "ip of no host": (own, 0x800, ip(bytes(4), "ip of no host")),
     "another mac": (theirs, 0x800, ip(me, "another mac")),
     "router advertisement": (own, 0x86dd, icmp(134, bytes(12), "router advertisement", local)),
     "redirect": (own, 0x86dd, icmp(137, bytes(36), "redirect", local)),

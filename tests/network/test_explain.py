@@ -92,9 +92,9 @@ def test_a_service_is_found_by_its_address_and_an_address_without_service_is_ref
     assert service_of("10.96.0.10", [one], ["10.96.0.0/12"]) is one
     assert service_of("192.0.2.9", [service("none", ip="None"), one], []) is one
     assert service_of("10.1.0.3", [one], ["10.96.0.0/12"]) is None
-    nobody = service_of("10.96.0.11", [one], ["10.96.0.0/12"])
-    assert isinstance(nobody, Report)
-    assert nobody.summary == "no Service has the address 10.96.0.11 of the Service range: connections are refused"
+    unused = service_of("10.96.0.11", [one], ["10.96.0.0/12"])
+    assert isinstance(unused, Report)
+    assert unused.summary == "no Service has the address 10.96.0.11 of the Service range: connections are refused"
 
 
 def test_what_of_a_service_keeps_a_pod_from_it() -> None:

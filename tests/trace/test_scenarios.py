@@ -1,6 +1,6 @@
 """What happens in a whole cluster is one tree each: from the request, or from the node that fell silent, to the end.
 
-A span is an orphan if it names a cause that nobody knows, or if it changed something for no known cause.
+A span is an orphan if it names an unknown cause, or if it changed something for no known cause.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def restrict(context: ssl.SSLContext, curves: Iterable[int]) -> None:
         return
     found = native(context)
     if found is None:
-        raise ValueError("--tls-curve-preferences: the OpenSSL of this Python cannot be told")
+        raise ValueError("--tls-curve-preferences: the OpenSSL of this Python cannot set curves")
     library, pointer = found
     library.SSL_CTX_ctrl.restype = ctypes.c_long
     library.SSL_CTX_ctrl.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_long, ctypes.c_char_p]

@@ -30,8 +30,8 @@ class World:
 
     def who(self, authorization: str, **headers: str) -> Answer:
         """Ask the server who presents this."""
-        nobody = Client(self.server, "")
-        return nobody("POST", WHO, {}, **({"Authorization": authorization} if authorization else {}), **headers)
+        without_token = Client(self.server, "")
+        return without_token("POST", WHO, {}, **({"Authorization": authorization} if authorization else {}), **headers)
 
     def name(self, authorization: str) -> str:
         """The user's name, or the status of the refusal."""

@@ -134,9 +134,9 @@ def test_aggregation_takes_all_rights(admin: Client, editor: User) -> None:
 
 
 def test_impersonation_and_front_proxy_headers_without_permission_change_no_user(admin: Client, editor: User) -> None:
-    nobody = Client(admin.server, token="")
-    check(nobody.get("/api/v1/secrets", X_Remote_User="admin", X_Remote_Group="system:masters"), 403)
-    check(nobody.get("/api/v1/secrets", Impersonate_User="x", Impersonate_Group="system:masters"), 403)
+    without_token = Client(admin.server, token="")
+    check(without_token.get("/api/v1/secrets", X_Remote_User="admin", X_Remote_Group="system:masters"), 403)
+    check(without_token.get("/api/v1/secrets", Impersonate_User="x", Impersonate_Group="system:masters"), 403)
 
 
 def test_a_token_of_an_account_takes_the_right_to_ask_for_it(admin: Client, as_user: AsUser, place: str) -> None:

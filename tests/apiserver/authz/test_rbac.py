@@ -174,8 +174,8 @@ def test_masters_may_do_everything_whatever_the_roles_say(as_user: AsUser) -> No
     ],
 )
 def test_anonymous_sees_what_upstream_shows(admin: Client, path: str, status: int) -> None:
-    nobody = Client(admin.server, token="")
-    answer = check(nobody.get(path), status)
+    without_token = Client(admin.server, token="")
+    answer = check(without_token.get(path), status)
     if status == 403:
         assert '"system:anonymous"' in answer.message
 

@@ -111,9 +111,9 @@ TRICKS = [
 
 @pytest.mark.parametrize("path", TRICKS, ids=[each[:60] for each in TRICKS])
 def test_no_path_leads_where_the_plain_one_does_not(admin: Client, path: str) -> None:
-    nobody = Client(admin.server, token="")
-    assert nobody.get(PLAIN).status == 403
-    connection = nobody.connect()
+    without_token = Client(admin.server, token="")
+    assert without_token.get(PLAIN).status == 403
+    connection = without_token.connect()
     connection.putrequest("GET", path, skip_host=False)
     connection.endheaders()
     answer = connection.getresponse()

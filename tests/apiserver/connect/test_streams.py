@@ -1,7 +1,7 @@
 """exec, attach, cp, port-forward and logs, from real clients to a kubelet's server and a runtime's streams.
 
 Debian's kubectl speaks SPDY. What newer ones speak (channels that can be closed, SPDY in WebSocket) is spoken by the
-client's side of our own code; whoever changes the protocol on both sides at once is stopped by `tests/net`.
+client's side of our own code; a change of the protocol on both sides at once fails in `tests/net`.
 """
 
 from __future__ import annotations

@@ -91,8 +91,8 @@ async def test_a_killed_launcher_takes_its_processes_along_even_if_no_runtime_is
 ) -> None:
     async with machine.runtime() as runtime:
         config, sandbox = await cri_pods.run(runtime, machine)
-        nobody = cri.LinuxContainerSecurityContext(run_as_user=cri.Int64Value(value=65534))
-        for attempt, linux in enumerate((ALONE, cri.LinuxContainerConfig(security_context=nobody))):
+        unprivileged = cri.LinuxContainerSecurityContext(run_as_user=cri.Int64Value(value=65534))
+        for attempt, linux in enumerate((ALONE, cri.LinuxContainerConfig(security_context=unprivileged))):
             await cri_pods.start(runtime, config, sandbox, "sleep", "54321", attempt=attempt, linux=linux)
         assert machine.run("sh", "-c", "pgrep -f 'sleep 5432[1]' | wc -l").strip() == "2"
         parent = launcher(machine)

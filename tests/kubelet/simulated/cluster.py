@@ -74,7 +74,7 @@ class Simulation:
         self.kubectl("wait", f"pod/{pod}", "--for=condition=Ready", "--timeout=60s")
 
     def wait_for(self, pod: str, condition: Any, what: str) -> Any:
-        """The status of a pod that is as wished."""
+        """The status of a pod that fulfils the condition."""
 
         def found() -> Any:
             status = self.get("pod", pod)["status"]

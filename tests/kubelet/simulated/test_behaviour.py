@@ -36,12 +36,12 @@ def test_by_default_containers_run_for_ever_and_init_containers_and_jobs_end_at_
 
 
 def test_annotations_are_for_all_containers_or_for_one() -> None:
-    wished = pod(
+    configured = pod(
         {"run-for": "1m30s", "run-for.b": "never", "exit-code": "3", "cpu": "250m", "exit-reason": "OOMKilled"}
     )
-    first, problems = behaviour(wished, "a", [])
+    first, problems = behaviour(configured, "a", [])
     assert (first.run_for, first.exit_code, first.cpu, first.reason) == (90, 3, constant(0.25), "OOMKilled")
-    assert behaviour(wished, "b", [])[0].run_for == math.inf
+    assert behaviour(configured, "b", [])[0].run_for == math.inf
     assert problems == []
 
 

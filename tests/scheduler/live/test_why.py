@@ -258,13 +258,13 @@ async def test_the_endpoint_and_the_command(live: Any, server: tools.ApiServer, 
         port = await health.start("127.0.0.1", 0, tls)
         url = f"https://127.0.0.1:{port}"
         settings = dataclasses.replace(config.load(server.kubeconfig), server=url, insecure_skip_tls_verify=True)
-        nobody = dataclasses.replace(settings, client_certificate_data=b"", client_key_data=b"", token="")
+        without_token = dataclasses.replace(settings, client_certificate_data=b"", client_key_data=b"", token="")
         try:
             for who, code, query in (
                 (settings, 200, f"namespace={h.namespace}&name=p"),
                 (settings, 404, f"namespace={h.namespace}&name=nobody"),
                 (settings, 400, ""),
-                (nobody, 403, f"namespace={h.namespace}&name=p"),
+                (without_token, 403, f"namespace={h.namespace}&name=p"),
             ):
                 transport = Transport(who)
                 response = await transport.http.request("GET", f"{PATH}?{query}", {})

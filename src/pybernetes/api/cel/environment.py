@@ -97,7 +97,7 @@ class Program:
         try:
             result = self._run(frame)
             if self._made and isinstance(result, (list, dict)) and units(result) > PER_CALL_LIMIT:
-                raise CostLimitExceeded  # a list that holds itself many times: whoever writes it down needs the room
+                raise CostLimitExceeded  # a list that holds itself many times: writing it down needs the room
         except (EvaluationError, CostLimitExceeded) as error:
             error.cost = frame.cost
             raise

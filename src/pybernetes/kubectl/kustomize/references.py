@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def fix(resources: Resources, configuration: Configuration) -> None:
-    """Updates all references. Raises CLIError where an object cannot be told from others of its name."""
+    """Updates all references. Raises CLIError where a name is ambiguous."""
     originals = [(resource, resource.original().kind) for resource in resources.items]
     for referrer, kind in originals:
         candidates: list[Resource] | None = None
