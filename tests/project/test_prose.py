@@ -1,7 +1,7 @@
 """Prose is plain Kubernetes English: phrases of a private dialect do not come back (docs/glossary.md, CONTRIBUTING.md).
 
-A plain search, without parsing: quick, and a hit names its file and line. A word does not count in quotes, in backquotes
-or as a part of a path, so that the Unix user `nobody` may be named.
+A plain search, without parsing: quick, and a hit names its file and line. Words in quotes, backquotes or paths do not
+count, so that the Unix user `nobody` may be named.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ RULES = {
         (*CODE, *PAGES),
     ),
     "nobody": Rule(
-        ("obody",), SENTENCE.format("[Nn]obody"), "say which client, process or pod there is none of", (*CODE, *PAGES)
+        ("obody",),
+        r"(?<!USER )" + SENTENCE.format("[Nn]obody"),
+        "say which client, process or pod there is none of",
+        (*CODE, *PAGES),
     ),
     "whoever": Rule(("hoever",), r"\b[Ww]hoever\b", "name the user, client or caller", (*CODE, *PAGES)),
     "somebody": Rule(

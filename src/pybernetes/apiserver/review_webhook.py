@@ -2,7 +2,7 @@
 
 What is worth asking again is what upstream asks again: a connection that was reset, an answer that says that its sender
 is in trouble (429, 500 and the like, 504; five times, 0.5 s later and half as much more each time), and any answer that
-names a time to come back (`Retry-After`). Somebody who cannot be reached at all, or takes too long, is not asked twice:
+names a time to come back (`Retry-After`). A webhook that cannot be reached, or takes too long, is not called twice:
 the request that we ask for is waiting.
 """
 

@@ -24,7 +24,7 @@ from pybernetes.trace.span import Span
 
 FORMAT = "pybernetes-recording/v1"
 DECIDING = ("kube-controller-manager", "kube-scheduler")
-"""What the user agents of those begin with whose decisions are compared."""
+"""Prefixes of the user agents whose decisions are compared."""
 LEASES = "/registry/leases/*"
 IGNORED = ("/registry/events/*", "/registry/masterleases/*", LEASES)
 """Keys that are no decision, or differ in every run; leases of nodes are input all the same."""
@@ -35,7 +35,7 @@ _ACCESS = re.compile(r"kube-api-access-\w{5}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 Objects = dict[str, Any]
-"""What is stored, by key."""
+"""The stored objects, by key."""
 
 
 class RecordingError(ValueError):
@@ -52,7 +52,7 @@ class Change(msgspec.Struct):
     value: Any = None
     """None: it was deleted."""
     by: str = ""
-    """Whose request it was: the program, for a controller its name; empty where nobody knows."""
+    """The client: the program, for a controller its name; empty if it is unknown."""
     decision: bool = False
     """Whether a controller or the scheduler wrote it."""
 
@@ -69,7 +69,7 @@ class Recording(msgspec.Struct):
     changes: list[Change] = []
 
     def final(self) -> Objects:
-        """What was stored at the end."""
+        """The stored objects at the end."""
         found = dict(self.objects)
         for each in self.changes:
             if each.value is None:
@@ -123,7 +123,7 @@ def load(path: Path) -> Recording:
 
 
 class Replayed(msgspec.Struct):
-    """What came of a replay."""
+    """The result of a replay."""
 
     objects: Objects
     """As they were at the end."""
@@ -134,7 +134,7 @@ class Replayed(msgspec.Struct):
 
 
 def differences(recording: Recording, replayed: Replayed) -> Iterator[str]:
-    """What would be different today, as lines; none if nothing would."""
+    """The differences to today's decisions, as lines; none if there are none."""
     then, now = recording.final(), replayed.objects
     was_made, is_made = (
         {each.key: each.by for each in changes if each.decision} for changes in (recording.changes, replayed.changes)
@@ -174,7 +174,7 @@ def steady(content: Any) -> Any:
 
 
 def merged(current: Any, before: Any, after: Any) -> Any:
-    """What becomes of a value if the change from one value to another is made to it; lists are changed as a whole."""
+    """A value with the change from one value to another applied; lists are changed as a whole."""
     if not (isinstance(current, dict) and isinstance(before, dict) and isinstance(after, dict)):
         return after
     result = dict(current)

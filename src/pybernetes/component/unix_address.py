@@ -17,7 +17,7 @@ LONGEST: Final = 107
 
 
 class UnixAddress:
-    """What to give to the kernel, or to gRPC as `unix://PATH`, for the socket at a path; raises OSError."""
+    """The path for the kernel, or for gRPC as `unix://PATH`, of a socket; raises OSError."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)

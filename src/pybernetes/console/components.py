@@ -1,4 +1,4 @@
-"""What the console asks of components beside the API server: the scheduler about a pod, all for their metrics.
+"""The console's requests to components beside the API server: the scheduler about a pod, all for their metrics.
 
 They listen on this machine, so only the clusters of `pyb up` here have an answer. The user's credentials go along, and
 the component decides.

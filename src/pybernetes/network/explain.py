@@ -118,7 +118,7 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def service_of(address: str, services: Iterable[Service], ranges: Iterable[str]) -> Service | Report | None:
-    """The Service that has an address, or that the address is of the Service range and nobody has it."""
+    """The Service that has an address, or a report if the address is unused in the Service range."""
     found = ipaddress.ip_address(address)
     for each in services:
         if found in _service_addresses(each):

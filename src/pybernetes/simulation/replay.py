@@ -50,7 +50,7 @@ def main(argv: list[str]) -> int:
 
 
 def replay(file: Path, options: ClusterOptions) -> Replayed:
-    """What would come of the recording in a file. ClusterError."""
+    """Replay the recording in a file. ClusterError."""
     with tempfile.TemporaryDirectory(prefix="pyb-replay-") as folder:
         pki = Path(folder) / "pki"
         pki.mkdir()

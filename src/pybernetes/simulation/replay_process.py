@@ -103,7 +103,7 @@ class _Inputs:
     def __init__(self, made: Recording, store: MemoryStore) -> None:
         self._store = store
         self._then = dict(made.objects)
-        """What was stored at this moment of the recording."""
+        """The stored objects at this moment of the recording."""
         self.skipped = 0
 
     def passed(self, change: Change) -> None:

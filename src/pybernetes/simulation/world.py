@@ -199,7 +199,7 @@ class Simulation:
         }
 
     def _trace(self) -> Sequence[str]:
-        """What led to the write that broke a rule, else what the scenario and the user's controllers have led to."""
+        """The spans that led to the write that broke a rule, else those of the scenario and the user's controllers."""
         known = Spans(self._control_plane.server.traces.spans())
         culprit = known.writers.get(self._revision) if self._violation else None
         if culprit is None:

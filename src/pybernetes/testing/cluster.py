@@ -289,7 +289,7 @@ class Cluster:
         return self._real.logs() if self._real else self.running.log.read_text(errors="replace")
 
     def trace(self) -> str:
-        """What the requests of this test have led to, as trees of spans (docs/trace.md)."""
+        """The trees of spans that this test's requests have caused (docs/trace.md)."""
         from pybernetes.testing.state import trace
 
         return trace(self.client)

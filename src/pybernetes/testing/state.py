@@ -52,7 +52,7 @@ def events(client: Client) -> str:
 
 
 def spans(client: Client) -> list[Span]:
-    """What the components have done lately, and why (docs/trace.md); none if the cluster does not record it."""
+    """The recent spans of all components (docs/trace.md); none if the cluster does not record them."""
     from pybernetes.trace.span import decoder
 
     try:
@@ -63,7 +63,7 @@ def spans(client: Client) -> list[Span]:
 
 
 def trace(client: Client) -> str:
-    """What the requests of the test have led to, as trees, the newest last."""
+    """The trees of spans that the test's requests have caused, the newest last."""
     from pybernetes.trace.text import excerpt
     from pybernetes.trace.tree import Spans, begun_by_users
 

@@ -370,7 +370,9 @@ def test_a_bad_credential_is_not_anonymous(world: World) -> None:
     assert without_token.get("/livez").status == 401, "not in the configuration"
     assert without_token.get("/version", Authorization="Bearer nonsense").status == 401
     assert without_token.get("/version", Authorization="Basic ???").status == 401
-    assert without_token.get("/version", Authorization="Digest x").status == 200, "no credential of a kind that is known"
+    assert without_token.get("/version", Authorization="Digest x").status == 200, (
+        "no credential of a kind that is known"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a call really does, where that can be far more than upstream charges for it: it is charged before it is done.
+"""Charges calls before they run, where their work can be far more than upstream's charge for it.
 
 Upstream looks at the cost of a call afterwards, joins lists without copying them, and takes a nested value for as large
 as its outermost list. So `a.flatten()`, `sets.contains(a, b)` or `b == c`, of lists that hold another list many times,

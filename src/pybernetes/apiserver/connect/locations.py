@@ -26,7 +26,7 @@ class Place(NamedTuple):
     port: int
     """0 is the scheme's."""
     address: str
-    """What to connect to: a name's address that was judged. Asked for again, a name may have another
+    """The address to connect to, which was checked before. Resolved again, a name may have another
     (CVE-2020-8562)."""
     is_kubelet: bool = False
 
@@ -90,7 +90,7 @@ async def of_node(registry: Registry, id: str) -> Place:
     kubelet = await known.find(name)
     address = await _address_of(kubelet.host)
     if not port or port == str(kubelet.port):
-        if known.verifies:  # then it is a kubelet or nobody, and its certificate has its name
+        if known.verifies:  # the target can only be a kubelet: its certificate is verified
             address = kubelet.host
         return Place("https", kubelet.host, kubelet.port, address, is_kubelet=True)
     return Place(scheme, kubelet.host, _port(port, id), address)

@@ -71,7 +71,7 @@ def release(data: Path) -> None:
         if state.forwarding is not None:
             fabric.sysctl(FORWARDING, state.forwarding)
         for path in reversed(state.folders):
-            with contextlib.suppress(OSError):  # Somebody uses it, or it is gone.
+            with contextlib.suppress(OSError):  # It is in use, or it is gone.
                 os.rmdir(path)
         STATE.unlink(missing_ok=True)
 

@@ -286,7 +286,7 @@ class _Rollout:
                 or reference.uid != uid_of(self.deployment)
                 or not equal_ignoring_hash(spec_of(self.deployment).template, template)
             ):
-                # Somebody else's, or another template with the same hash: count it, and the next hash is another one.
+                # Of another owner, or another template with the same hash: count it, and the next hash is another one.
                 status.collision_count = next_collision(status.collision_count)
                 await self._write_status(status)
                 raise

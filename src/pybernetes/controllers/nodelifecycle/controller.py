@@ -80,7 +80,7 @@ class NodeLifecycleController(Controller[Node]):
         self.states: dict[str, ZoneState] = {}
         self.evictors: dict[str, Evictor] = {}
         self._causes: dict[str, Cause | None] = {}
-        """What has led to the taint of a node that waits for it, for its trace."""
+        """The cause of the taint of a node that waits for it, for its trace."""
         self._unmarked: set[str] = set()
         """Nodes with pods that should be marked not ready and could not be."""
         self._looked = asyncio.Event()

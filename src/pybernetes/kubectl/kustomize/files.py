@@ -150,7 +150,7 @@ _HOST = re.compile(r"(git::)?((?:https?|ssh|file)://|(?:[\w.-]+@)(?=[\w.-]+:)|(?
 
 
 def parse_repository(name: str) -> Repository | None:
-    """What a URL means that may name a git repository; None for one that does not."""
+    """Parse a URL that may name a git repository; None for one that does not."""
     text, _, parameters = name.partition("?")
     match = _HOST.match(text)
     if match is None:

@@ -111,7 +111,7 @@ def _environment(source: str, folder: Folder) -> list[tuple[str, bytes]]:
 
 
 def content_hash(obj: Object) -> str:
-    """What is appended to the name of a generated object; for other kinds than these two, of the whole object."""
+    """The suffix of a generated object's name; for other kinds than these two, of the whole object."""
     import hashlib
 
     from pybernetes.kubectl import data

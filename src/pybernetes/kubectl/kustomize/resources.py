@@ -67,7 +67,7 @@ def group_version(api_version: str) -> tuple[str, str]:
 
 
 class Identity:
-    """What names an object: its kind, namespace and name."""
+    """The identity of an object: its kind, namespace and name."""
 
     __slots__ = ("kind", "name", "namespace")
 

@@ -82,7 +82,7 @@ def _finished(resource: Resource, metadata: list[str]) -> Object:
 
 
 class Build:
-    """What all kustomizations of a build share."""
+    """The state that all kustomizations of a build share."""
 
     def __init__(self, cleanup: list[Callable[[], None]]) -> None:
         self.cleanup = cleanup

@@ -1,6 +1,6 @@
 """Selects the victims on a node: as few as possible, the less important ones, and within disruption budgets.
 
-Everybody of lower priority is sent away for the sake of argument. If the pod fits then, they are let back one by one,
+All pods of lower priority are removed for the sake of argument. If the pod fits then, they are let back one by one,
 the most important first (those whose eviction would violate a budget before all others), and a pod that does not fit
 beside the preemptor is a victim.
 """

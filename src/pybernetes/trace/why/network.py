@@ -169,7 +169,7 @@ async def explain_ingress(cluster: Cluster, thing: Object) -> Answer:
         why = await explain_service(cluster, service)
         if not why.healthy and "no" in why.sentence.partition("endpoints")[0]:
             return Answer(
-                f"its Service {named['name']} answers nobody: {why.sentence}",
+                f"its Service {named['name']} answers no request: {why.sentence}",
                 (f"Ingress {name_of(thing)} → Service {named['name']}", *why.details),
                 fix=why.fix,
             )
