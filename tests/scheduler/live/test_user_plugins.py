@@ -133,7 +133,7 @@ async def test_a_plugin_that_raises_fails_that_pod_only_with_an_event(live: Any)
             "{plugins: {score: {enabled: [{name: Raises}]}}}",
             'creating profile for scheduler name default-scheduler: plugin "Raises" does not extend ScorePlugin plugin',
         ),
-        ("{plugins: {filter: {enabled: [{name: Missing}]}}}", 'FilterPlugin "Missing" does not exist'),
+        ("{plugins: {filter: {enabled: [{name: Unknown}]}}}", 'FilterPlugin "Unknown" does not exist'),
         ("{plugins: {filter: {enabled: [{name: Missing}]}}}", 'plugin "Missing" cannot be imported: AttributeError'),
         ("{plugins: {filter: {enabled: [{name: Function}]}}}", 'plugin "Function" is no class'),
         ("{plugins: {filter: {enabled: [{name: Renamed}]}}}", 'plugin "Renamed" calls itself "SomethingElse"'),
