@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Schemas(Protocol):
-        """What finds schemas behind references."""
+        """Resolves references to schemas."""
 
         def resolve(self, schema: dict[str, Any]) -> dict[str, Any]: ...
 

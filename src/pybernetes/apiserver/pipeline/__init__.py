@@ -1,4 +1,4 @@
-"""What the verbs share: one module a stage, in the order of a request.
+"""Shared by the verbs: one module a stage, in the order of a request.
 
 - `options`: query parameters and option bodies
 - `context`: the `Context` that every stage gets

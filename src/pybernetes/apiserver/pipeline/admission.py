@@ -13,7 +13,7 @@ from ..registry.strategy import Context
 
 
 def attributes_of(store: ResourceStore, operation: str, new: Any, old: Any, context: Context, name: str) -> Attributes:
-    """What admission is asked about a create or update."""
+    """The admission attributes of a create or update."""
     return Attributes(
         operation,
         store.storage,

@@ -1,4 +1,4 @@
-"""What strategies and admission know about a request: the `Context` that every stage gets."""
+"""The `Context` of a request, which every stage gets: for strategies and admission."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class SourceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a volume is to begin with, and where that is: behind a volume, or on a node that a snapshot names."""
+    """The data source of a volume, and its place: behind a volume, or on a node that a snapshot names."""
 
     source: Any
     """A VolumeContentSource."""

@@ -81,7 +81,7 @@ def refusal(source: object, name: str) -> StepError:
 
 
 def _field(name: str) -> str:
-    """What the API calls the field of a kind."""
+    """The API's name of a field of a kind."""
     return {"scale_io": "scaleIO"}.get(name) or re.sub(r"_(.)", lambda found: found[1].upper(), name)
 
 
