@@ -190,7 +190,7 @@ def _refuse_family(name: str, had: Settings, flags: Flags) -> None:
     if had.nodes and flags.ip_family not in (None, had.ip_family):
         raise ClusterError(
             f"--ip-family {flags.ip_family}: the nodes of cluster {name!r} have pod ranges of {had.ip_family}; "
-            f"`down --purge` removes them, another --name makes another cluster"
+            f"{command('down --purge', name)} removes them, another --name makes another cluster"
         )
 
 
