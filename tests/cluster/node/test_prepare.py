@@ -79,6 +79,12 @@ def test_the_kubelets_configuration_has_all_paths(layout: Layout) -> None:
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
 
 
+def test_the_programs_of_a_node_log_as_much_as_the_cluster(layout: Layout) -> None:
+    runtime, kubelet = prepare.prepare(layout, NETWORK, 2, 16443, "embedded", verbosity=4).programs[:2]
+    assert (runtime.name, runtime.argv[-1]) == ("runtime", "-v=4")
+    assert "--v=4" in kubelet.argv
+
+
 def test_a_node_keeps_its_machine_id_and_is_described_by_one_file(layout: Layout) -> None:
     first = prepare.prepare(layout, NETWORK, 1, 6443)
     identity = (layout.node("node-1") / "machine-id").read_text()

@@ -20,6 +20,7 @@ def command(
     socket: str = SOCKET,
     root: bool = True,
     plain_address: str = "",
+    verbosity: int = 2,
 ) -> list[str]:
     """The command line of a node's runtime. Images and containers are on the cluster's disk, the rest goes with the
     node's power.
@@ -39,4 +40,5 @@ def command(
         *(f"--registries={path}" for path in registries),
         *([] if root else ["--cgroups=none"]),
         *([f"--plain-address={plain_address}"] if plain_address else []),
+        f"-v={verbosity}",
     ]

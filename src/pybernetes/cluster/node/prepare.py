@@ -86,7 +86,10 @@ def prepare(
         "kubelet", _kubelet_command(folder, name, addresses, verbosity) + flags, str(layout.log(f"{name}-kubelet"))
     )
     _write_pod_network(folder / "etc-cni" / "net.d", folder / "cni.template", kind, dual=dual)
-    program = _write_runtime(layout, folder, name, runtime, socket, root=root, plain_address=address if plain else "")
+    own = address if plain else ""
+    program = _write_runtime(
+        *(layout, folder, name, runtime, socket), root=root, plain_address=own, verbosity=verbosity
+    )
     programs = [program, kubelet]
     if not plain:  # who has no network of its own may set no rules in it
         pods = f"{network.pods},{network.pods6}" if dual else network.pods
@@ -243,7 +246,15 @@ def _write_node_network(layout: Layout, folder: Path, name: str, server: str, po
 
 
 def _write_runtime(
-    layout: Layout, folder: Path, name: str, runtime: str, socket: str, *, root: bool, plain_address: str
+    layout: Layout,
+    folder: Path,
+    name: str,
+    runtime: str,
+    socket: str,
+    *,
+    root: bool,
+    plain_address: str,
+    verbosity: int,
 ) -> Program:
     """Write the files of the node's container runtime; returns how it is started."""
     template = folder / "cni.template" if (folder / "cni.template").exists() else None
@@ -263,6 +274,7 @@ def _write_runtime(
             socket=socket,
             root=root,
             plain_address=plain_address,
+            verbosity=verbosity,
         )
         return Program("runtime", command, str(layout.log(f"{name}-runtime")))
     (folder / "containerd.toml").write_text(containerd.config(template, registries))

@@ -36,7 +36,9 @@ def main(argv: list[str]) -> int:
         metavar="IP",
         help="containers are plain processes (without root or namespaces), and all pods have this machine's address",
     )
-    parser.add_argument("-v", type=int, default=0, help="2: what happens, 4: everything")
+    parser.add_argument(
+        "-v", type=int, default=0, help="2: calls that change something, 4: all calls; errors are always logged"
+    )
     options = parser.parse_args(argv)
     klog.to_stderr(options.v)
     try:
@@ -52,6 +54,7 @@ async def _serve(options: argparse.Namespace) -> int:
     from pybernetes.component.watchdog import LoopWatchdog
     from pybernetes.cri.service import server_at
 
+    from .call_log import LoggedCalls
     from .server import EmbeddedRuntime, Settings, lock
 
     state = options.state.absolute()
@@ -78,7 +81,7 @@ async def _serve(options: argparse.Namespace) -> int:
     watchdog.start()
     await runtime.recover()
     socket = options.listen or state / "runtime.sock"
-    server = server_at(socket, runtime)
+    server = server_at(socket, LoggedCalls(runtime))
     await server.start()
     done = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
