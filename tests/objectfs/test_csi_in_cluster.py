@@ -245,7 +245,8 @@ def test_a_pod_of_a_labelled_namespace_has_its_client_as_a_sidecar(cluster: Clus
 
     def count() -> int:
         counted = cluster.kubectl("exec", "-n", "side", "app", "-c", "c", "--", "wc", "-l", "/data/app", check=False)
-        return int(counted.split()[0]) if counted else 0  # nothing while the mount is dead
+        number = counted.partition(" ")[0]
+        return int(number) if number.isdigit() else 0  # an error while the mount is dead
 
     before = count()
     wait_until(lambda: count() > before, "it writes")
