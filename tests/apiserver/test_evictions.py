@@ -137,7 +137,7 @@ def test_a_pod_that_cannot_be_read_is_not_evicted_blindly(client: Client, namesp
     assert answer.message.endswith("true: can not be set for pod eviction, try after removing the option")
 
 
-async def test_many_budgets_hold_up_nobody_and_one_that_cannot_be_read_selects_nothing() -> None:
+async def test_many_budgets_hold_up_no_other_request_and_one_that_cannot_be_read_selects_nothing() -> None:
     """The store of budgets is a fake: the API refuses what cannot be read."""
     odd = LabelSelector(match_expressions=[LabelSelectorRequirement(key="a", operator="Odd")])
     selectors = [odd, *[LabelSelector(match_labels={"a": "c"})] * 20, LabelSelector(match_labels={"a": "b"})]

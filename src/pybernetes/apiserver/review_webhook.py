@@ -33,7 +33,7 @@ _RETURNS = 10  # retries after `Retry-After`; client-go's
 _FINAL = frozenset((503,))  # of the answers from 500 on: it comes with `Retry-After`
 
 Outcome = Callable[[str, float], None]
-"""Told of every attempt: success, timeout or error, and the seconds it took."""
+"""Called for every attempt: success, timeout or error, and the seconds it took."""
 
 
 class WebhookFailed(Exception):

@@ -122,9 +122,9 @@ class TestNewClaim:
     def test_without_a_volume_or_class_waits(self) -> None:
         found = decide(claim())
         assert isinstance(found, Report)
-        assert found.said
-        assert (found.phase, found.said.type, found.said.reason) == ("Pending", "Normal", "FailedBinding")
-        assert found.said.message == "no persistent volumes available for this claim and no storage class is set"
+        assert found.event
+        assert (found.phase, found.event.type, found.event.reason) == ("Pending", "Normal", "FailedBinding")
+        assert found.event.message == "no persistent volumes available for this claim and no storage class is set"
 
     def test_gets_the_newest_default_class_if_it_names_none(self) -> None:
         classes = [
@@ -149,8 +149,8 @@ class TestNewClaim:
         late = [storage_class("late", volumeBindingMode="WaitForFirstConsumer")]
         found = decide(claim(storageClassName="late"), volume(storageClassName="late"), classes=late, pods=pods)
         assert isinstance(found, Report)
-        assert found.said
-        assert (found.phase, found.said.reason, found.said.message) == ("Pending", reason, message)
+        assert found.event
+        assert (found.phase, found.event.reason, found.event.message) == ("Pending", reason, message)
 
     def test_is_provisioned_when_a_node_is_chosen(self) -> None:
         late = [storage_class("late", volumeBindingMode="WaitForFirstConsumer")]
@@ -169,20 +169,20 @@ class TestNewClaim:
     def test_says_who_cannot_provision(self, provisioner: str | None, said: str) -> None:
         found = decide(claim(storageClassName="c"), classes=[storage_class("c", provisioner)] if provisioner else [])
         assert isinstance(found, Say)
-        assert found.said
-        assert (found.said.type, found.said.reason, found.said.message) == ("Warning", "ProvisioningFailed", said)
+        assert found.event
+        assert (found.event.type, found.event.reason, found.event.message) == ("Warning", "ProvisioningFailed", said)
 
     def test_is_not_made_in_a_folder_of_the_host(self) -> None:
         found = decide(claim(storageClassName="c"), classes=[storage_class("c", "kubernetes.io/host-path")])
         assert isinstance(found, Provision)
-        assert found.said.reason == "ProvisioningFailed"
-        assert found.said.message.endswith('provisioning in volume plugin "kubernetes.io/host-path" is disabled')
+        assert found.event.reason == "ProvisioningFailed"
+        assert found.event.message.endswith('provisioning in volume plugin "kubernetes.io/host-path" is disabled')
 
     def test_of_an_old_plugin_is_provisioned_by_the_driver_in_its_place(self) -> None:
         found = decide(claim(storageClassName="c"), classes=[storage_class("c", "kubernetes.io/gce-pd")])
         assert isinstance(found, Provision)
         assert found.provisioner == "pd.csi.storage.gke.io"
-        assert "external provisioner 'pd.csi.storage.gke.io'" in found.said.message
+        assert "external provisioner 'pd.csi.storage.gke.io'" in found.event.message
 
     def test_is_not_provisioned_if_that_is_switched_off(self) -> None:
         classes = [storage_class("c")]
@@ -204,9 +204,9 @@ class TestNewClaim:
     ) -> None:
         found = decide(claim(volumeName="v", **wanted), volume(**has))
         assert isinstance(found, Report)
-        assert found.said
-        assert (found.said.type, found.said.reason) == ("Warning", "VolumeMismatch")
-        assert found.said.message == f'Cannot bind to requested volume "v": {why}'
+        assert found.event
+        assert (found.event.type, found.event.reason) == ("Warning", "VolumeMismatch")
+        assert found.event.message == f'Cannot bind to requested volume "v": {why}'
 
     def test_gets_the_volume_it_names(self) -> None:
         assert decide(claim(volumeName="v"), volume(phase=None), volume("small", size="1Gi")) == Bind(
@@ -219,8 +219,8 @@ class TestNewClaim:
     def test_waits_if_the_volume_it_names_is_taken(self) -> None:
         found = decide(claim(volumeName="v"), volume(to=reference("another", "other")))
         assert isinstance(found, Report)
-        assert found.said
-        assert found.said.message == 'volume "v" already bound to a different claim.'
+        assert found.event
+        assert found.event.message == 'volume "v" already bound to a different claim.'
 
 
 class TestBoundClaim:
@@ -235,8 +235,8 @@ class TestBoundClaim:
     def test_is_lost(self, name: str | None, volumes: list[PersistentVolume], reason: str) -> None:
         found = decide(claim(volumeName=name, annotations=DONE), *volumes)
         assert isinstance(found, Report)
-        assert found.said
-        assert (found.phase, found.said.reason) == ("Lost", reason)
+        assert found.event
+        assert (found.phase, found.event.reason) == ("Lost", reason)
 
     def test_keeps_its_volume(self) -> None:
         for bound in (volume(), volume(to=reference(), storageClassName="other", size="1")):

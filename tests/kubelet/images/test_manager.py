@@ -100,7 +100,7 @@ def test_what_was_pulled_with_a_secret_needs_the_secret(tmp_path: Path) -> None:
 
 
 class FakeRuntime:
-    """Images by name; pulls answer as told."""
+    """Images by name; pulls answer as configured."""
 
     def __init__(self) -> None:
         self.images: set[str] = set()
@@ -127,10 +127,10 @@ class FakeRuntime:
 
 class Recorder:
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.events: list[str] = []
 
     def event(self, obj: object, type: str, reason: str, message: str, annotations: object = None) -> None:
-        self.told.append(f"{type} {reason} {message}")
+        self.events.append(f"{type} {reason} {message}")
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ async def test_an_image_that_is_there_is_not_pulled(parts: SimpleNamespace) -> N
     found = await parts.ensure("app:1")
     assert (found.ref, found.user.username) == ("sha256:app:1", "app")
     assert parts.runtime.pulls == []
-    assert parts.recorder.told == [
+    assert parts.recorder.events == [
         'Normal Pulled Container image "app:1" already present on machine and can be accessed by the pod'
     ]
 
@@ -165,9 +165,9 @@ async def test_the_policy_decides(parts: SimpleNamespace) -> None:
     await parts.ensure("app", "Always")
     await parts.ensure("app", "Always")
     assert parts.runtime.pulls == [("app:latest", "")] * 2
-    assert parts.recorder.told[1] == 'Normal Pulling Pulling image "app"'
-    assert parts.recorder.told[2].startswith('Normal Pulled Successfully pulled image "app" in ')
-    assert parts.recorder.told[2].endswith("Image size: 42 bytes.")
+    assert parts.recorder.events[1] == 'Normal Pulling Pulling image "app"'
+    assert parts.recorder.events[2].startswith('Normal Pulled Successfully pulled image "app" in ')
+    assert parts.recorder.events[2].endswith("Image size: 42 bytes.")
 
 
 async def test_a_name_that_is_none_is_refused(parts: SimpleNamespace) -> None:
@@ -195,12 +195,12 @@ async def test_a_failed_pull_is_not_repeated_at_once(parts: SimpleNamespace) -> 
         await parts.ensure("app:1")
     text = "rpc error: code = NotFound desc = no such image"
     assert (first.value.reason, first.value.message) == ("ErrImagePull", text)
-    assert parts.recorder.told[-1] == f'Warning Failed Failed to pull image "app:1": {text}'
+    assert parts.recorder.events[-1] == f'Warning Failed Failed to pull image "app:1": {text}'
     with pytest.raises(ImageError) as second:
         await parts.ensure("app:1")
     assert second.value.reason == "ImagePullBackOff"
     assert second.value.message == f'Back-off pulling image "app:1": ErrImagePull: {text}'
-    assert parts.recorder.told[-1] == 'Normal BackOff Back-off pulling image "app:1"'
+    assert parts.recorder.events[-1] == 'Normal BackOff Back-off pulling image "app:1"'
     assert len(parts.runtime.pulls) == 1
     parts.clock.advance(10.1)
     parts.runtime.failure = None

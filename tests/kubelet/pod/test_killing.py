@@ -25,7 +25,7 @@ class World:
     def __init__(self) -> None:
         self.clock = JumpingClock()
         self.calls: list[str] = []
-        self.told: list[str] = []
+        self.events: list[str] = []
         self.failures: dict[str, CRIError] = {}
         self.hook_takes = 0.0
         self.hook_fails = False
@@ -50,7 +50,7 @@ class World:
             raise HookFailed("no")
 
     def event(self, obj: Any, type: str, reason: str, message: str, annotations: object = None) -> None:
-        self.told.append(f"{reason} {message}")
+        self.events.append(f"{reason} {message}")
 
 
 ONE = "{terminationGracePeriodSeconds: 20, containers: [{name: a, image: i}]}"
@@ -61,7 +61,7 @@ async def test_containers_end_first_and_the_sandbox_after_them() -> None:
     world, subject = World(), pod(ONE)
     await world.killer.kill_pod(subject, observed(subject, "a running"))
     assert world.calls == ["stop a-0 20", "sandbox s0"]
-    assert world.told == ["Killing Stopping container a"]
+    assert world.events == ["Killing Stopping container a"]
 
 
 async def test_what_has_ended_is_left_alone() -> None:
@@ -100,7 +100,7 @@ async def test_a_failed_hook_is_reported_without_its_output() -> None:
     world, subject = World(), pod(HOOKED)
     world.hook_fails = True
     await world.killer.kill_pod(subject, observed(subject, "a running"))
-    assert "FailedPreStopHook PreStopHook failed" in world.told
+    assert "FailedPreStopHook PreStopHook failed" in world.events
     assert world.calls[1] == "stop a-0 20"
 
 

@@ -89,7 +89,7 @@ class Simulation:
 
 
 def first(status: Any) -> Any:
-    """The status of a pod's first container; empty as long as its node has told nothing."""
+    """The status of a pod's first container; empty as long as its node has reported nothing."""
     return (status.get("containerStatuses") or [{}])[0]
 
 

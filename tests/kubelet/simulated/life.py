@@ -28,7 +28,7 @@ class Life:
         self.backoff = BackOff(self.clock, 10, 300)
         self.simulated = self.new()
         self.status = PodStatus()
-        self.told: list[tuple[str, str]] = []
+        self.events: list[tuple[str, str]] = []
         self.outcome: Outcome
 
     def pod(self) -> Pod:
@@ -45,7 +45,7 @@ class Life:
         self.outcome = self.simulated.sync(pod, self.status, self.clock.now())
         self.status = self.outcome.status
         self.status.start_time = self.status.start_time or rfc3339(self.clock.now())
-        self.told += [(each.reason, each.message) for each in self.outcome.told]
+        self.events += [(each.reason, each.message) for each in self.outcome.events]
         return self.outcome
 
     def after(self, seconds: float) -> Outcome:

@@ -55,14 +55,14 @@ def test_an_image_that_could_not_be_pulled_and_a_start_that_took_for_ever() -> N
 def test_an_invalid_change_is_reported_and_ignored() -> None:
     life = Life(run_for="abc")
     life.sync()
-    assert [reason for reason, _ in life.told].count("BadSimulation") == 1
+    assert [reason for reason, _ in life.events].count("BadSimulation") == 1
     life.annotate(ready_after="soon")
-    assert life.told[-1][0] == "BadSimulation"
+    assert life.events[-1][0] == "BadSimulation"
     assert life.container.ready
-    told = len(life.told)
-    assert not Life().sync().told[3:]
+    told = len(life.events)
+    assert not Life().sync().events[3:]
     life.sync()
-    assert len(life.told) == told
+    assert len(life.events) == told
 
 
 def test_users_change_annotations_of_running_pods(simulation: Simulation) -> None:

@@ -11,7 +11,7 @@ def test_a_pod_runs_at_once_and_is_ready() -> None:
     assert (life.status.phase, life.status.pod_ip, life.status.host_ip) == ("Running", "10.0.0.5", "192.0.2.1")
     assert (life.container.ready, life.container.started, life.container.restart_count) == (True, True, 0)
     assert life.condition("Ready") == "True"
-    assert [reason for reason, _ in life.told] == ["Pulled", "Created", "Started"]
+    assert [reason for reason, _ in life.events] == ["Pulled", "Created", "Started"]
 
 
 def test_pulling_starting_and_becoming_ready_take_their_time() -> None:
@@ -79,7 +79,7 @@ def test_a_deleted_pod_ends_in_its_own_time_but_within_its_grace() -> None:
     life = Life(stop_after="3s")
     life.sync()
     assert not life.delete().ended
-    assert ("Killing", "Stopping container c") in life.told
+    assert ("Killing", "Stopping container c") in life.events
     life.after(2.9)
     assert not life.outcome.ended
     life.after(0.1)

@@ -24,7 +24,7 @@ class Node:
     def __init__(self, **memory: str) -> None:
         self.clock = FakeClock(1_700_000_000.0)
         self.behaviour = NodeBehaviour()
-        self.told: list[list[str]] = []
+        self.reports: list[list[str]] = []
         self.evicted: list[tuple[str, str]] = []
         self.pods = [self.pod(name, text) for name, text in memory.items()]
         self.pressures = Pressures(
@@ -45,7 +45,7 @@ class Node:
         self.pods = [each for each in self.pods if each[0] is not pod]
 
     def change(self, node: str, conditions: list[str]) -> None:
-        self.told.append(conditions)
+        self.reports.append(conditions)
 
     async def after(self, seconds: float) -> None:
         for _ in range(20):
@@ -59,15 +59,15 @@ async def test_who_uses_most_goes_when_there_is_no_memory_left() -> None:
     node = Node(modest="3Gi", greedy="0s=1Gi, 5s=9Gi")
     node.pressures.watch("n")
     await node.after(4)
-    assert (node.told, node.evicted) == ([], [])
+    assert (node.reports, node.evicted) == ([], [])
     await node.after(10)
-    assert node.told == [["MemoryPressure"]]
+    assert node.reports == [["MemoryPressure"]]
     assert [name for name, _ in node.evicted] == ["greedy"]
     assert node.evicted[0][1].startswith(
         "The node was low on resource: memory. Threshold quantity: 100Mi, available: 0"
     )
     await node.after(10)
-    assert node.told == [["MemoryPressure"], []]
+    assert node.reports == [["MemoryPressure"], []]
     await node.pressures.stop()
 
 
@@ -76,13 +76,13 @@ async def test_a_rule_makes_a_node_short_of_something_until_it_is_taken_back() -
     node.behaviour = NodeBehaviour(pressure=("DiskPressure", "PIDPressure"))
     node.pressures.watch("n")
     await node.after(0)
-    assert node.told == [["DiskPressure", "PIDPressure"]]
+    assert node.reports == [["DiskPressure", "PIDPressure"]]
     await node.after(10)
     assert len(node.evicted) == 2
     node.behaviour = NodeBehaviour()
     node.pressures.watch("n")
     await node.after(10)
-    assert (node.told[-1], len(node.evicted)) == ([], 2)
+    assert (node.reports[-1], len(node.evicted)) == ([], 2)
     await node.pressures.stop()
 
 
@@ -91,5 +91,5 @@ async def test_of_a_silent_node_nothing_is_heard() -> None:
     node.behaviour = NodeBehaviour(pressure=("MemoryPressure",), silent=True)
     node.pressures.watch("n")
     await node.after(30)
-    assert (node.told, node.evicted) == ([], [])
+    assert (node.reports, node.evicted) == ([], [])
     await node.pressures.stop()

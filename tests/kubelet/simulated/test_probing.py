@@ -56,14 +56,14 @@ def test_readiness_waits_for_the_initial_delay_and_for_enough_good_answers() -> 
     assert (state(life), life.condition("Ready")) == ((True, False, 0), "False")
     life.after(0.2)  # 5, 7, 9
     assert (state(life), life.condition("Ready")) == ((True, True, 0), "True")
-    assert "Unhealthy" not in [reason for reason, _ in life.told]
+    assert "Unhealthy" not in [reason for reason, _ in life.events]
 
 
 def test_a_program_that_is_ready_later_is_found_out_by_the_next_probe() -> None:
     life = probed({"readinessProbe": {"periodSeconds": 10}}, ready_after="12s")
     life.after(19.9)
     assert not life.container.ready
-    assert life.told.count(("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503")) == 2
+    assert life.events.count(("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503")) == 2
     life.after(0.2)
     assert life.container.ready
 
@@ -97,8 +97,8 @@ def test_a_container_that_does_not_live_is_ended_and_started_anew_with_a_longer_
     life.after(0.2)  # 10, 12, 14
     assert state(life) == (True, True, 1)
     assert life.container.last_state.terminated.exit_code == 137
-    assert ("Killing", "Container c failed liveness probe, will be restarted") in life.told
-    assert [text for reason, text in life.told if reason == "Unhealthy"] == [
+    assert ("Killing", "Container c failed liveness probe, will be restarted") in life.events
+    assert [text for reason, text in life.events if reason == "Unhealthy"] == [
         "Liveness probe failed: HTTP probe failed with statuscode: 503"
     ] * 3
     life.after(15)
@@ -108,12 +108,12 @@ def test_a_container_that_does_not_live_is_ended_and_started_anew_with_a_longer_
 def test_a_container_that_takes_its_time_to_end_is_replaced_when_it_has_ended() -> None:
     life = probed({"livenessProbe": {"periodSeconds": 1}}, liveness_probe="5s=failure", stop_after="4s")
     life.after(7.5)  # 5, 6, 7
-    assert life.told.count(("Killing", "Container c failed liveness probe, will be restarted")) == 1
+    assert life.events.count(("Killing", "Container c failed liveness probe, will be restarted")) == 1
     life.after(3.4)
     assert state(life) == (True, True, 0)
     life.after(0.2)
     assert state(life) == (True, True, 1)
-    assert life.told.count(("Killing", "Container c failed liveness probe, will be restarted")) == 1
+    assert life.events.count(("Killing", "Container c failed liveness probe, will be restarted")) == 1
 
 
 def test_the_probes_own_grace_period_is_shorter_than_the_pods() -> None:
@@ -129,7 +129,7 @@ def test_who_is_not_restarted_has_failed() -> None:
     life = probed({"livenessProbe": {"periodSeconds": 1}}, {"restartPolicy": "Never"}, liveness_probe="failure")
     life.after(3)
     assert (life.status.phase, life.container.state.terminated.exit_code) == ("Failed", 137)
-    assert ("Killing", "Stopping container c") in life.told
+    assert ("Killing", "Stopping container c") in life.events
 
 
 def test_a_pod_that_is_deleted_is_not_restarted_by_its_probes_but_may_come_to_be_unready() -> None:
@@ -138,7 +138,7 @@ def test_a_pod_that_is_deleted_is_not_restarted_by_its_probes_but_may_come_to_be
     life.delete()
     life.after(10)
     assert state(life) == (True, False, 0)
-    assert not any("Liveness" in text for _, text in life.told)
+    assert not any("Liveness" in text for _, text in life.events)
 
 
 # -- startup
@@ -156,14 +156,14 @@ def test_other_probes_wait_until_the_container_has_started() -> None:
     life.after(0.2)  # 0, 5, 10, 15; then the others at once
     assert state(life) == (True, True, 0)
     assert life.outcome.again_at is None
-    assert [text.split()[0] for reason, text in life.told if reason == "Unhealthy"] == ["Startup"] * 3
+    assert [text.split()[0] for reason, text in life.events if reason == "Unhealthy"] == ["Startup"] * 3
 
 
 def test_a_container_that_does_not_start_in_time_is_restarted() -> None:
     life = probed({"startupProbe": {"periodSeconds": 1, "failureThreshold": 4}}, startup_probe="failure")
     life.after(3.1)
     assert (state(life)[0], state(life)[2]) == (False, 1)
-    assert ("Killing", "Container c failed startup probe, will be restarted") in life.told
+    assert ("Killing", "Container c failed startup probe, will be restarted") in life.events
 
 
 def test_containers_wait_for_a_sidecar_with_a_startup_probe() -> None:
@@ -175,7 +175,7 @@ def test_containers_wait_for_a_sidecar_with_a_startup_probe() -> None:
     assert (life.status.phase, life.container.state.waiting.reason) == ("Pending", "PodInitializing")
     life.after(0.2)
     assert (life.status.phase, state(life)) == ("Running", (True, True, 0))
-    assert ("Unhealthy", "Startup probe failed: dial tcp 10.0.0.5:1: connect: connection refused") in life.told
+    assert ("Unhealthy", "Startup probe failed: dial tcp 10.0.0.5:1: connect: connection refused") in life.events
 
 
 # -- another process takes over
@@ -186,10 +186,10 @@ def test_a_new_process_finds_out_what_the_last_one_knew_and_tells_nothing_twice(
     life = probed(probes, startup_probe="2s=success", readiness_probe="0s=failure, 10s=success, 60s=failure")
     life.after(30)
     assert state(life) == (True, True, 0)
-    told = list(life.told)
+    told = list(life.events)
     life.simulated = life.new()
     life.sync()
-    assert (state(life), life.told) == ((True, True, 0), told)
+    assert (state(life), life.events) == ((True, True, 0), told)
     life.after(60)
     assert state(life) == (True, False, 0)
 
@@ -277,7 +277,7 @@ def test_a_container_runs_for_others_when_its_hook_is_done() -> None:
 
 def test_a_container_whose_hook_fails_is_ended_and_tried_again() -> None:
     life = hooked({"postStart": {"exec": {"command": ["x"]}}}, post_start="failure")
-    assert [each for each in life.told if "Hook" in each[0] or each[0] == "Killing"] == [
+    assert [each for each in life.events if "Hook" in each[0] or each[0] == "Killing"] == [
         ("FailedPostStartHook", "PostStartHook failed"),
         ("Killing", "FailedPostStartHook"),
     ]
@@ -296,7 +296,7 @@ def test_a_hook_before_the_end_has_the_grace_period_and_two_seconds_are_left_aft
     assert (life.outcome.ended, life.container.state.terminated.exit_code) == (True, 0)
     slow = hooked({"preStop": {"httpGet": {"port": 1}}}, pre_stop="1m, failure", stop_after="never")
     slow.delete(grace=10)
-    assert ("FailedPreStopHook", "PreStopHook failed") in slow.told
+    assert ("FailedPreStopHook", "PreStopHook failed") in slow.events
     slow.after(11.9)
     assert not slow.outcome.ended
     slow.after(0.2)

@@ -75,7 +75,7 @@ class PersistentVolumeAttachDetachController(Controller[Node]):
         self._unwanted: dict[str, dict[str, float]] = {}
         self._blocked: dict[str, set[str]] = {}
         """By node the volumes that it waits for, reported to their pods."""
-        self._errors_told: dict[str, str | None] = {}
+        self._reported_errors: dict[str, str | None] = {}
         """By attachment the last error that was reported."""
         self._forced = self.context.metrics.counter(
             "attach_detach_controller_attachdetach_controller_forced_detaches",
@@ -130,7 +130,7 @@ class PersistentVolumeAttachDetachController(Controller[Node]):
         self._attachment_seen(gone)
         self._deleted.discard(uid_of(gone))
         self._names.pop(name_of(gone), None)
-        self._errors_told.pop(name_of(gone), None)
+        self._reported_errors.pop(name_of(gone), None)
         self._wake_blocked()
 
     def _wake_blocked(self) -> None:
@@ -332,9 +332,9 @@ class PersistentVolumeAttachDetachController(Controller[Node]):
             error = present.status.attach_error if present is not None and present.status is not None else None
             if present is None or error is None:
                 continue
-            said = f"{error.time} {error.message}"
-            if self._errors_told.get(name_of(present)) != said:
-                self._errors_told[name_of(present)] = said
+            text = f"{error.time} {error.message}"
+            if self._reported_errors.get(name_of(present)) != text:
+                self._reported_errors[name_of(present)] = text
                 self._say(users[name], WARNING, "FailedAttachVolume", "failed", each.title, error.message or "")
 
     def _say(self, pods: list[Pod], type: str, reason: str, how: str, title: str, error: str = "") -> None:

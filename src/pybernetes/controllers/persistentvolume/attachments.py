@@ -187,7 +187,7 @@ def plan(
     """Plan the attachments of a node that needs these volumes and has those.
 
     `held` has the volumes that are attached, or on their way, by name, with their VolumeAttachments; a CSI volume
-    without one is not attached whatever the node's status says. `unwanted` is what the last plan said; `force` allows
+    without one is not attached whatever the node's status says. `unwanted` is from the last plan; `force` allows
     to detach from silent nodes.
     """
     result = Plan()

@@ -38,7 +38,7 @@ from .changes import (
 from .claims import AssignClass, Bind, Provision, Report, Say, best_volume, decide_claim
 from .latest import Latest
 from .metrics import add_metrics
-from .said import Said
+from .user_event import UserEvent
 from .volumes import Mismatched, Phase, Release, Unbind, WakeClaim, decide_reclaim, decide_volume
 
 WORKERS: Final = 10  # upstream has one, and binds one claim after the other
@@ -178,7 +178,7 @@ class PersistentVolumeBinderController(Controller[PersistentVolumeClaim]):
             case Provision():
                 await self._provision(claim, decision)
             case Say():
-                self._say(claim, decision.said)
+                self._say(claim, decision.event)
         self._served.discard(key)
         waits = BIND_COMPLETED not in annotations_of(claim)
         return self.options.pvclaimbinder_sync_period if waits else None
@@ -219,10 +219,10 @@ class PersistentVolumeBinderController(Controller[PersistentVolumeClaim]):
         if report.phase == "Lost" and was == "Lost":
             return
         if report.phase == "Pending":
-            self._say(claim, report.said)
+            self._say(claim, report.event)
         claim = await self._set_status(claim, report.phase, None)
         if report.phase != "Pending":
-            self._say(claim, report.said)
+            self._say(claim, report.event)
 
     async def _assign_class(self, claim: PersistentVolumeClaim, name: str) -> None:
         try:
@@ -236,7 +236,7 @@ class PersistentVolumeBinderController(Controller[PersistentVolumeClaim]):
         changed = provisioned_claim(claim, decision.provisioner)
         if changed is not None:
             claim = await self._update_claim(changed)
-        self._say(claim, decision.said)
+        self._say(claim, decision.event)
 
     # -- volumes
 
@@ -320,9 +320,9 @@ class PersistentVolumeBinderController(Controller[PersistentVolumeClaim]):
         changed.status.message = message or None
         return self.volumes.wrote(await self.client.update_status(changed))
 
-    def _say(self, obj: PersistentVolume | PersistentVolumeClaim, said: Said | None) -> None:
-        if said is not None:
-            self.recorder.event(obj, said.type, said.reason, said.message)
+    def _say(self, obj: PersistentVolume | PersistentVolumeClaim, event: UserEvent | None) -> None:
+        if event is not None:
+            self.recorder.event(obj, event.type, event.reason, event.message)
 
 
 def _phase(volume: PersistentVolume) -> str:

@@ -33,7 +33,7 @@ from pybernetes.client.events import NORMAL, WARNING
 
 from ..meta import annotations_of, created, is_deleting, name_of
 from .migration import CSI_DRIVERS, HOST_PATH, IN_TREE_PREFIX, no_plugin
-from .said import Said
+from .user_event import UserEvent
 
 _DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
@@ -47,10 +47,10 @@ class Bind:
 
 @dataclass(frozen=True)
 class Report:
-    """Give the claim this phase. What is said about a lost claim is said once, about a waiting one each time."""
+    """Give the claim this phase. The event of a lost claim is sent once, that of a waiting one each time."""
 
     phase: str
-    said: Said | None = None
+    event: UserEvent | None = None
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ class Provision:
     """Name the one who is to make a volume."""
 
     provisioner: str
-    said: Said
+    event: UserEvent
 
 
 @dataclass(frozen=True)
 class Say:
-    """Nothing can be done but to tell the user."""
+    """Only an event can be sent."""
 
-    said: Said | None
+    event: UserEvent | None
 
 
 ClaimDecision = Bind | Report | AssignClass | Provision | Say
@@ -103,10 +103,10 @@ def decide_claim(
         if problem is None:
             return Bind(named)
         message = f"Cannot bind to requested volume {quote(name_of(named))}: {problem}"
-        return Report("Pending", Said(WARNING, "VolumeMismatch", message))
+        return Report("Pending", UserEvent(WARNING, "VolumeMismatch", message))
     if is_bound_to(named, claim):
         return Bind(named)
-    taken = Said(WARNING, "FailedBinding", f"volume {quote(name_of(named))} already bound to a different claim.")
+    taken = UserEvent(WARNING, "FailedBinding", f"volume {quote(name_of(named))} already bound to a different claim.")
     return Report("Pending", taken)
 
 
@@ -168,14 +168,14 @@ def _is_free(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 def _had_volume(claim: PersistentVolumeClaim, wanted: str | None, volume: PersistentVolume | None) -> ClaimDecision:
     lost = "Bound claim has lost {}. Data on the volume is lost!"
     if not wanted:
-        return Report("Lost", Said(WARNING, "ClaimLost", lost.format("reference to PersistentVolume")))
+        return Report("Lost", UserEvent(WARNING, "ClaimLost", lost.format("reference to PersistentVolume")))
     if volume is None:
-        return Report("Lost", Said(WARNING, "ClaimLost", lost.format("its PersistentVolume")))
+        return Report("Lost", UserEvent(WARNING, "ClaimLost", lost.format("its PersistentVolume")))
     reference = volume.spec.claim_ref if volume.spec else None
     if reference is None or reference.uid == (claim.metadata.uid if claim.metadata else None):
         return Bind(volume)
     message = "Two claims are bound to the same volume, this one is bound incorrectly"
-    return Report("Lost", Said(WARNING, "ClaimMisbound", message))
+    return Report("Lost", UserEvent(WARNING, "ClaimMisbound", message))
 
 
 def _needs_any(
@@ -199,7 +199,7 @@ def _needs_any(
         return Report("Pending", _waits(unscheduled()))
     if not wanted:
         message = "no persistent volumes available for this claim and no storage class is set"
-        return Report("Pending", Said(NORMAL, "FailedBinding", message))
+        return Report("Pending", UserEvent(NORMAL, "FailedBinding", message))
     if not dynamic_provisioning:
         return Say(None)
     if own is None:
@@ -208,7 +208,7 @@ def _needs_any(
     driver = CSI_DRIVERS.get(provisioner, provisioner)
     if driver == HOST_PATH:
         failed = f"Failed to create provisioner: provisioning in volume plugin {quote(driver)} is disabled"
-        return Provision(driver, Said(WARNING, "ProvisioningFailed", failed))
+        return Provision(driver, UserEvent(WARNING, "ProvisioningFailed", failed))
     if driver.startswith(IN_TREE_PREFIX):
         return _cannot_provision(no_plugin(driver, "provisionable"))
     message = (
@@ -216,15 +216,15 @@ def _needs_any(
         "administrator. If volume creation is delayed, please verify that the provisioner is running and correctly "
         "registered."
     )
-    return Provision(driver, Said(NORMAL, "ExternalProvisioning", message))
+    return Provision(driver, UserEvent(NORMAL, "ExternalProvisioning", message))
 
 
-def _waits(pods: list[str]) -> Said:
+def _waits(pods: list[str]) -> UserEvent:
     if not pods:
-        return Said(NORMAL, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
+        return UserEvent(NORMAL, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
     some = f"pod {pods[0]}" if len(pods) == 1 else f"pods {','.join(pods)}"
-    return Said(NORMAL, "WaitForPodScheduled", f"waiting for {some} to be scheduled")
+    return UserEvent(NORMAL, "WaitForPodScheduled", f"waiting for {some} to be scheduled")
 
 
 def _cannot_provision(why: str) -> Say:
-    return Say(Said(WARNING, "ProvisioningFailed", why))
+    return Say(UserEvent(WARNING, "ProvisioningFailed", why))

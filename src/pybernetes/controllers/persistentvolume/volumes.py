@@ -16,7 +16,7 @@ from pybernetes.client.events import WARNING
 
 from ..meta import annotations_of, name_of
 from .migration import IN_TREE_PREFIX, MIGRATED_TO, PROVISIONED_BY, no_plugin
-from .said import Said
+from .user_event import UserEvent
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class WakeClaim:
 class Mismatched:
     """The claim and the volume that is reserved for it can never be bound; each gets an event."""
 
-    volume: Said
-    claim: Said
+    volume: UserEvent
+    claim: UserEvent
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def decide_volume(volume: PersistentVolume, claim: PersistentVolumeClaim | None)
         here, there = quote(name_of(volume)), quote(name_of(claim))
         text = "Cannot bind PersistentVolume{} to requested PersistentVolumeClaim{} due to incompatible volumeMode."
         return Mismatched(
-            Said(WARNING, "VolumeMismatch", text.format("", f" {there}")),
-            Said(WARNING, "VolumeMismatch", text.format(f" {here}", "")),
+            UserEvent(WARNING, "VolumeMismatch", text.format("", f" {there}")),
+            UserEvent(WARNING, "VolumeMismatch", text.format(f" {here}", "")),
         )
     if chosen == name_of(volume):
         return Phase("Bound")
@@ -78,29 +78,29 @@ def decide_volume(volume: PersistentVolume, claim: PersistentVolumeClaim | None)
     return Unbind()
 
 
-def decide_reclaim(volume: PersistentVolume) -> Said | None:
+def decide_reclaim(volume: PersistentVolume) -> UserEvent | None:
     """Why a released volume cannot be reclaimed as it asks for; None if others do it or nothing is to be done."""
     spec = volume.spec
     annotations = annotations_of(volume)
     if spec is None or annotations.get(MIGRATED_TO) or spec.persistent_volume_reclaim_policy == "Retain":
         return None
     if spec.persistent_volume_reclaim_policy == "Recycle":
-        return Said(WARNING, "VolumeFailedRecycle", "No recycler plugin found for the volume!")
+        return UserEvent(WARNING, "VolumeFailedRecycle", "No recycler plugin found for the volume!")
     if spec.persistent_volume_reclaim_policy != "Delete":
         message = "Volume has unrecognized PersistentVolumeReclaimPolicy"
-        return Said(WARNING, "VolumeUnknownReclaimPolicy", message)
+        return UserEvent(WARNING, "VolumeUnknownReclaimPolicy", message)
     provisioner = annotations.get(PROVISIONED_BY)
     if provisioner:
         if not provisioner.startswith(IN_TREE_PREFIX):
             return None
-        return Said(WARNING, "VolumeFailedDelete", no_plugin(provisioner, "deletable"))
+        return UserEvent(WARNING, "VolumeFailedDelete", no_plugin(provisioner, "deletable"))
     if spec.csi is not None:
         return None
     path = (spec.host_path.path if spec.host_path is not None else None) or ""
     if path and not re.match("/tmp/.+", path):
         message = f"host_path deleter only supports /tmp/.+ but received provided {path}"
-        return Said(WARNING, "VolumeFailedDelete", message)
+        return UserEvent(WARNING, "VolumeFailedDelete", message)
     able = "" if spec.host_path is None and spec.nfs is None else " deletable"
     why = f"no{able} volume plugin matched"
     message = f"error getting deleter volume plugin for volume {quote(name_of(volume))}: {why}"
-    return Said(WARNING, "VolumeFailedDelete", message)
+    return UserEvent(WARNING, "VolumeFailedDelete", message)

@@ -540,7 +540,7 @@ def reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """The error of a process that could not become its program."""
     if isinstance(error, OSError):
         where = f" {error.filename}" if error.filename else ""

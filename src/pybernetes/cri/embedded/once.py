@@ -130,6 +130,6 @@ def _command(spec: Mapping[str, Any], line: socket.socket) -> NoReturn:
         inside.container(spec, -1, report)
     except BaseException as error:
         with contextlib.suppress(OSError):
-            line.send(json.dumps({"error": inside.told(error)}).encode())
+            line.send(json.dumps({"error": inside.error_text(error)}).encode())
     finally:
         os._exit(128)

@@ -139,6 +139,6 @@ def _become(descriptors: list[int]) -> NoReturn:
     except BaseException as error:
         if line is not None:
             with contextlib.suppress(BaseException):
-                line.send(json.dumps({"error": inside.told(error)[:LONGEST_ERROR]}).encode())
+                line.send(json.dumps({"error": inside.error_text(error)[:LONGEST_ERROR]}).encode())
     finally:
         os._exit(128)

@@ -77,9 +77,9 @@ class DeviceManager:
         self._running: set[tuple[str, str]] = set()
         self._turn = asyncio.Lock()
         self.took: Callable[[str, float], None] = lambda resource, seconds: None
-        """Told how long each Allocate took."""
+        """Called with the duration of each Allocate."""
         self.registered: Callable[[str], None] = lambda resource: None
-        """Told of each registration."""
+        """Called for each registration."""
 
     async def start(self, running: Iterable[tuple[str, str]] = ()) -> None:
         """Serve `kubelet.sock`; `running`: (pod uid, container name) of containers that run, after a restart: they

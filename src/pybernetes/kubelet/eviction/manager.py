@@ -97,7 +97,7 @@ class EvictionManager:
         """Crossed for longer than their grace period, and what was to be won back not yet won."""
         self._measured = 0.0
         self.aged: Callable[[str, float], None] = lambda signal, age: None
-        """Told with each eviction how old the figures were."""
+        """Called for each eviction with the age of its figures."""
 
     def under_pressure(self, condition: str) -> bool:
         """For the node's status: `MemoryPressure`, `DiskPressure` or `PIDPressure`."""

@@ -70,7 +70,7 @@ class ContainerCollector:
         self._keep_in_all = keep_in_all
         self._least_age = least_age
         self.failed: Callable[[str], None] = lambda why: None
-        """Told when a collection fails."""
+        """Called when a collection fails."""
 
     async def run(self) -> None:
         """Collect every minute until cancelled."""

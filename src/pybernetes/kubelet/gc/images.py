@@ -56,7 +56,7 @@ class ImageCollector:
         self._high, self._low = high, low
         self._least_age, self._greatest_age = least_age, greatest_age
         self.removed: Callable[[str], None] = lambda reason: None
-        """Told of each image that was removed: for `space`, or for its `age`."""
+        """Called for each removed image: for `space`, or for its `age`."""
         self._images: dict[str, _Image] = {}
 
     async def run(self) -> None:

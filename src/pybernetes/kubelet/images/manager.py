@@ -83,7 +83,7 @@ class ImageManager:
         self._turns = asyncio.Semaphore(parallel) if parallel else contextlib.nullcontext()
         self._backoff = BackOff(clock, IMAGE_BASE, IMAGE_LONGEST)
         self.took: Callable[[str, float, int], None] = lambda uid, seconds, size: None
-        """Told of each pull: the pod's uid, how long it took, the image's bytes."""
+        """Called for each pull: the pod's uid, the duration, the image's bytes."""
         self.requests: Count[tuple[str, ...]] = Count()
         """Images that were wanted, by: whether they were there, the policy, and whether they had to be pulled."""
         self._errors: dict[str, str] = {}

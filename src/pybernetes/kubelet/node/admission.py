@@ -45,7 +45,7 @@ class NodeAdmission:
     """The uids of pods that may keep devices and CPUs."""
     apparmor: bool
     preempted: Callable[[str], None] = lambda resource: None
-    """Told of each pod that is ended for a critical one, and which resource was short."""
+    """Called with each pod that is ended for a critical one, and the resource that was short."""
 
     def admit(self, pod: Pod, others: list[Pod]) -> None:
         """A new pod, beside those that are there."""

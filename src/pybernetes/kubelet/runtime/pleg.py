@@ -55,11 +55,12 @@ class PLEG:
         self._wanted = asyncio.Event()
         self._events = False
         self.took: Callable[[float, float | None], None] = lambda took, interval: None
-        """Told how long each relist took, and how long ago the one before was."""
+        """Called with the duration of each relist, and the time since the one before."""
         self.streaming: Callable[[bool], None] = lambda ok: None
-        """Told whether the runtime's events could be had, each time they are asked for."""
+        """Called with whether the runtime has an event stream, each time it is opened."""
         self.seen: Callable[[str, str, str], None] = lambda uid, type, id: None
-        """Told of each change as upstream's PLEG names it: the pod's uid, `ContainerDied`, the container or sandbox."""
+        """Called for each change as upstream's PLEG names it: the pod's uid, `ContainerDied`, the container or
+        sandbox."""
         self.synced = asyncio.Event()
         """The runtime has been listed once."""
 

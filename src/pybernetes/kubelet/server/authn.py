@@ -58,9 +58,9 @@ class Authenticator:
         self._ttl = ttl
         self._known: dict[str, tuple[float, User | None]] = {}
         self.asked: Callable[[str, float], None] = lambda code, seconds: None
-        """Told of each question to the API server: the code of the answer, and how long it took."""
+        """Called for each request to the API server: the code of the response, and its duration."""
         self.looked_up: Callable[[bool], None] = lambda known: None
-        """Told of each token, and whether it was known."""
+        """Called for each token: whether it was in the cache."""
 
     async def authenticate(self, request: Request) -> User | None:
         """The authenticated user; None for 401. Raises APIError or OSError if the API server cannot be asked."""

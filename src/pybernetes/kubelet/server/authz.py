@@ -57,7 +57,7 @@ class WebhookAuthorizer:
         self._node = node
         self._ttls = {True: allowed_ttl, False: denied_ttl}
         self.asked: Callable[[str, float], None] = lambda code, seconds: None
-        """Told of each question to the API server: the code of the answer, and how long it took."""
+        """Called for each request to the API server: the code of the response, and its duration."""
         self._known: dict[tuple[str, str, tuple[str, ...], str, str, str], tuple[float, bool]] = {}
 
     async def allows(self, user: User, verb: str, subresource: str) -> bool:

@@ -343,8 +343,8 @@ class Agent:
         return found.spec.pod_cidrs or ([found.spec.pod_cidr] if found.spec.pod_cidr else [])
 
     def _tell(self, pod: Pod, outcome: Outcome) -> None:
-        recorder = self._identities.recorder(_node_of(pod)) if outcome.told else None
-        for each in outcome.told:
+        recorder = self._identities.recorder(_node_of(pod)) if outcome.events else None
+        for each in outcome.events:
             assert recorder is not None
             about = container_reference(pod, each.container) if each.container else pod
             recorder.event(about, each.type, each.reason, each.message)

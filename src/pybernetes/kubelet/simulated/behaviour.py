@@ -103,29 +103,29 @@ class Rules:
 
 def behaviour(pod: Pod, container: str, rules: Sequence[Rule]) -> tuple[Behaviour, Sequence[str]]:
     """The behaviour of this pod's container, and the errors in its settings."""
-    told: list[tuple[str, str]] = []
+    given: list[tuple[str, str]] = []
     sources = _sources(pod, rules)
     if sources:
         for name in READERS:
-            told += [
+            given += [
                 (prefix + key, settings[prefix + key])
                 for prefix, settings in sources
                 for key in (f"{name}.{container}", name)
                 if prefix + key in settings
             ]
-    return _behaviour(tuple(told), _ends_by_itself(pod, container))
+    return _behaviour(tuple(given), _ends_by_itself(pod, container))
 
 
 def node_behaviour(node: Node, rules: Sequence[Rule]) -> tuple[NodeBehaviour, Sequence[str]]:
     """The behaviour of a node, and the errors in its settings."""
     sources = _sources(node, rules)
-    told = [
+    given = [
         (prefix + name, settings[prefix + name])
         for name in NODE_READERS
         for prefix, settings in sources
         if prefix + name in settings
     ]
-    return _node_behaviour(tuple(told))
+    return _node_behaviour(tuple(given))
 
 
 def _sources(obj: Kind, rules: Sequence[Rule]) -> list[tuple[str, Mapping[str, str]]]:
@@ -144,23 +144,23 @@ def same_settings(before: Pod, now: Pod) -> bool:
 
 
 @lru_cache(_REMEMBERED)
-def _behaviour(told: tuple[tuple[str, str], ...], ends_by_itself: bool) -> tuple[Behaviour, Sequence[str]]:
-    values, problems = _values(told, READERS)
+def _behaviour(given: tuple[tuple[str, str], ...], ends_by_itself: bool) -> tuple[Behaviour, Sequence[str]]:
+    values, problems = _values(given, READERS)
     return Behaviour(**({"run_for": 0.0} if ends_by_itself else {}) | values), problems
 
 
 @lru_cache(_REMEMBERED)
-def _node_behaviour(told: tuple[tuple[str, str], ...]) -> tuple[NodeBehaviour, Sequence[str]]:
-    values, problems = _values(told, NODE_READERS)
+def _node_behaviour(given: tuple[tuple[str, str], ...]) -> tuple[NodeBehaviour, Sequence[str]]:
+    values, problems = _values(given, NODE_READERS)
     return NodeBehaviour(**values), problems
 
 
 def _values(
-    told: tuple[tuple[str, str], ...], readers: Mapping[str, Callable[[str], Any]]
+    given: tuple[tuple[str, str], ...], readers: Mapping[str, Callable[[str], Any]]
 ) -> tuple[dict[str, Any], list[str]]:
     values: dict[str, Any] = {}
     problems = []
-    for key, text in told:
+    for key, text in given:
         name = key.removeprefix(PREFIX).partition(".")[0]
         if field_of(name) in values:
             continue

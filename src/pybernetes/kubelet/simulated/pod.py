@@ -60,7 +60,7 @@ _ROUNDS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PodEvent:
     """An event; about a container, if it is named."""
 
     type: str
@@ -74,7 +74,7 @@ class Outcome:
     """The result of a sync."""
 
     status: PodStatus
-    told: list[Told] = field(default_factory=list)
+    events: list[PodEvent] = field(default_factory=list)
     again_at: float | None = None
     """When something happens next."""
     images: list[str] = field(default_factory=list)
@@ -90,7 +90,7 @@ class _End:
     at: float
     exit_code: int
     reason: str
-    told_to: bool = False
+    terminated: bool = False
 
 
 class SimulatedPod:
@@ -107,7 +107,7 @@ class SimulatedPod:
         self._ips = tuple(ips)
         self._host_ips = host_ips
         self._behaviours: dict[str, Behaviour] = {}
-        self._problems: list[Told] = []
+        self._problems: list[PodEvent] = []
         """Errors in the settings that have not been reported yet."""
         self._since = 0.0
         """When its settings changed last; nothing they cause may be dated before."""
@@ -123,7 +123,7 @@ class SimulatedPod:
         self._mounting = _MOUNT_FIRST
         self._mount_at = 0.0
         self._restarts: set[str] = set()
-        self._told: list[Told] = []
+        self._events: list[PodEvent] = []
         self._images: list[str] = []
         self.observed = restored(pod, self.observed, self._ips)
 
@@ -133,7 +133,7 @@ class SimulatedPod:
         if known is None:
             known, problems = behaviour(pod, container, self._rules)
             self._behaviours[container] = known
-            self._problems += [Told(WARNING, "BadSimulation", each, container) for each in problems]
+            self._problems += [PodEvent(WARNING, "BadSimulation", each, container) for each in problems]
         return known
 
     def reconsider(self, pod: Pod, rules: Sequence[Rule], now: float) -> bool:
@@ -175,7 +175,7 @@ class SimulatedPod:
         assert pod.metadata is not None
         if self._disruption is not None:
             update_pod_condition(old, self._disruption, rfc3339(now))
-        self._told, self._images = [], []
+        self._events, self._images = [], []
         self._retries = {}
         self._plan_ends(pod, now)
         self._let_end(now)
@@ -195,7 +195,7 @@ class SimulatedPod:
         ended = over and not self.running
         if ended:
             self._drop_sandbox()
-        self._told += self._problems
+        self._events += self._problems
         self._problems = []
         facts = StatusFacts(
             runtime=RUNTIME,
@@ -211,7 +211,7 @@ class SimulatedPod:
         if left is not None and left > 0 and not over:
             moments.append(now + left)
         again_at = min((each for each in moments if each < NEVER), default=None)
-        return Outcome(status, self._told, again_at, self._images, ended and deleting)
+        return Outcome(status, self._events, again_at, self._images, ended and deleting)
 
     # -- going on
 
@@ -265,7 +265,7 @@ class SimulatedPod:
         """Whether it is terminating: its successor has to wait."""
         found = self.observed.container(name)
         end = self._ends.get(found.id) if found is not None and found.running else None
-        return end is not None and end.told_to
+        return end is not None and end.terminated
 
     def _kill(self, pod: Pod, actions: PodActions, now: float) -> bool:
         if actions.kill_pod:
@@ -287,7 +287,7 @@ class SimulatedPod:
             stop = stops(pod, [kill.container], lambda each: self.behaviour(pod, each), grace, now)[kill.container.id]
             if stop.hook_fails:
                 self._tell(WARNING, events.FAILED_PRE_STOP_HOOK, "PreStopHook failed", name)
-            self._ends[kill.container.id] = _End(stop.at, KILLED, "Error", told_to=True)
+            self._ends[kill.container.id] = _End(stop.at, KILLED, "Error", terminated=True)
             changed = changed or stop.at <= now
         self._let_end(now)
         return changed
@@ -421,22 +421,22 @@ class SimulatedPod:
         for each in running:
             end, stop = self._ends.get(each.id), planned[each.id]
             at = stop.at
-            if end is not None and end.told_to:
+            if end is not None and end.terminated:
                 at = min(at, end.at)
             else:
                 self._tell(NORMAL, events.KILLING, f"Stopping container {each.name}", each.name)
                 if stop.hook_fails:
                     self._tell(WARNING, events.FAILED_PRE_STOP_HOOK, "PreStopHook failed", each.name)
-            if end is None or end.told_to or at <= end.at:
+            if end is None or end.terminated or at <= end.at:
                 code, reason = (0, "Completed") if stop.in_time else (KILLED, "Error")
-                self._ends[each.id] = _End(at, code, reason, told_to=True)
+                self._ends[each.id] = _End(at, code, reason, terminated=True)
         self._let_end(now)
 
     def _plan_ends(self, pod: Pod, now: float) -> None:
         """When containers will end by themselves; limits may be others than before."""
         for each in self.observed.running():
             container, end = find_container(pod, each.name), self._ends.get(each.id)
-            if container is not None and not (end is not None and end.told_to):
+            if container is not None and not (end is not None and end.terminated):
                 self._plan_end(container, each, self.behaviour(pod, each.name), now)
 
     def _plan_end(self, container: AnyContainer, found: ObservedContainer, wanted: Behaviour, now: float) -> None:
@@ -468,7 +468,7 @@ class SimulatedPod:
     # -- telling
 
     def _tell(self, type: str, reason: str, message: str, container: str = "") -> None:
-        self._told.append(Told(type, reason, message, container))
+        self._events.append(PodEvent(type, reason, message, container))
 
     def _judge(self, pod: Pod, status: PodStatus, now: float) -> None:
         """Compute the results of probes."""

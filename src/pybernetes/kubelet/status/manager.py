@@ -73,7 +73,7 @@ class StatusManager:
         """Of pods that are being made, until that is sent."""
         self._backoff: ItemBackoff[str] = ItemBackoff(RETRY_BASE, RETRY_LONGEST)
         self.took: Callable[[float], None] = lambda seconds: None
-        """Told how long the server went without each status that it has got."""
+        """Called with the delay of each status until the server had it."""
 
     def get(self, uid: str) -> PodStatus | None:
         """The status made last. Shared: copy before changing."""

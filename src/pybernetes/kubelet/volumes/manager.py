@@ -130,7 +130,7 @@ class VolumeManager:
         self._locks: dict[str, asyncio.Lock] = {}
         self._timers: dict[str, Timer] = {}
         self.took: Callable[[str, str, float, bool], None] = lambda plugin, operation, seconds, ok: None
-        """Told how long each volume took, and whether it was made ready."""
+        """Called with the duration of each volume, and whether it was made ready."""
         self._ready: dict[str, dict[str, MountedVolume]] = {}
         """For each pod the volumes that have been made ready since this kubelet began."""
 

@@ -30,7 +30,7 @@ class Nominator(Protocol):
     """Pods for which preemption makes room on a node."""
 
     followers: list[Callable[[int, PodInfo, str], None]]
-    """Told of each pod that is nominated to a node (1) or no more (-1)."""
+    """Called for each pod that is nominated to a node (1) or no more (-1)."""
 
     def add(self, pod: PodInfo, node_name: str) -> None:
         """Note that the pod is to get this node."""

@@ -12,7 +12,7 @@ class PodNominator:
 
     def __init__(self) -> None:
         self.followers: list[Callable[[int, PodInfo, str], None]] = []
-        """Told of each pod that is nominated to a node (1) or no more (-1)."""
+        """Called for each pod that is nominated to a node (1) or no more (-1)."""
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
 

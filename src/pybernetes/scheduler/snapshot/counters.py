@@ -34,7 +34,7 @@ class PodCounter:
         self.version = 0
         """Goes up whenever a count changes."""
         self.followers: list[Callable[[int, int], None]] = []
-        """Told of each change: the row, and by how much its count went up."""
+        """Called for each change: the row, and the increase of its count."""
 
 
 class PodCounters:

@@ -69,7 +69,7 @@ def is_true(thing: Object, kind: str) -> bool:
     return condition(thing, kind).get("status") == "True"
 
 
-def told(found: Object) -> str:
+def text_of(found: Object) -> str:
     """The text of a condition: its message, else its reason."""
     return str(found.get("message") or found.get("reason") or "no message").strip().rstrip(".")
 

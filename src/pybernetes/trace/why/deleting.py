@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .cluster import Answer, Cluster, Object, condition, told
+from .cluster import Answer, Cluster, Object, condition, text_of
 
 _OWNERS = {
     "foregroundDeletion": "the garbage collector, when all dependents with blockOwnerDeletion are gone",
@@ -39,7 +39,7 @@ async def explain_deletion(cluster: Cluster, thing: Object) -> Answer:
     for kind in ("Terminating", "NamesAccepted"):
         found = condition(thing, kind)
         if kind == "Terminating" and found.get("message"):
-            details.append(told(found))
+            details.append(text_of(found))
     unknown = [each for each in finalizers if each not in _OWNERS]
     fix = ""
     if unknown:

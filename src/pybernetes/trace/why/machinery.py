@@ -17,7 +17,7 @@ from .cluster import (
     names,
     namespace_of,
     selects,
-    told,
+    text_of,
     warnings_of,
 )
 from .facts import is_ready, recent
@@ -72,7 +72,7 @@ async def explain_budget(cluster: Cluster, thing: Object) -> Answer:
         return Answer(f"nothing is wrong: {allowed} of {healthy} healthy pods may be evicted", healthy=True)
     failed = condition(thing, "DisruptionAllowed")
     if failed.get("reason") == "SyncFailed":
-        return Answer(f"no pod may be evicted: {told(failed)}")
+        return Answer(f"no pod may be evicted: {text_of(failed)}")
     sick = [name_of(each) for each in pods if not is_ready(each)]
     want, have = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
     if sick:
@@ -119,7 +119,7 @@ async def explain_request(cluster: Cluster, thing: Object) -> Answer:
     status = thing.get("status") or {}
     for kind, verb in (("Denied", "was denied"), ("Failed", "could not be signed")):
         if is_true(thing, kind):
-            return Answer(f"it {verb}: {told(condition(thing, kind))}")
+            return Answer(f"it {verb}: {text_of(condition(thing, kind))}")
     if status.get("certificate"):
         return Answer("nothing is wrong: its certificate is issued", healthy=True)
     if is_true(thing, "Approved"):
@@ -137,9 +137,9 @@ async def explain_definition(cluster: Cluster, thing: Object) -> Answer:
         bad = found.get("status") == ("True" if kind == "NonStructuralSchema" else "False")
         if bad:
             return Answer(
-                f"it is not served: {told(found)}"
+                f"it is not served: {text_of(found)}"
                 if kind != "NonStructuralSchema"
-                else f"its schema is not structural: {told(found)}"
+                else f"its schema is not structural: {text_of(found)}"
             )
     webhook = ((thing["spec"].get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}
     if wrong := await _unreachable(cluster, webhook.get("service")):
@@ -155,8 +155,9 @@ async def explain_api(cluster: Cluster, thing: Object) -> Answer:
     if found.get("status") == "True":
         return Answer("nothing is wrong: it is available", healthy=True)
     wrong = await _unreachable(cluster, thing["spec"].get("service"))
+    api = f"{thing['spec'].get('version')}.{thing['spec'].get('group')}"
     return Answer(
-        f"the API {thing['spec'].get('version')}.{thing['spec'].get('group')} is not available: {wrong or told(found)}",
+        f"the API {api} is not available: {wrong or text_of(found)}",
         fix="start the server behind it, or delete the APIService: namespaces cannot be deleted meanwhile",
     )
 
@@ -209,7 +210,8 @@ async def explain_any(cluster: Cluster, thing: Object) -> Answer:
     if bad:
         each = bad[0]
         return Answer(
-            f"its condition {each.get('type')} is {each.get('status')}: {told(each)}", recent(warnings_of(events))
+            f"its condition {each.get('type')} is {each.get('status')}: {text_of(each)}",
+            recent(warnings_of(events)),
         )
     if generation and observed and observed < generation:
         return Answer(

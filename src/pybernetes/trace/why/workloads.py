@@ -14,7 +14,7 @@ from .cluster import (
     name_of,
     namespace_of,
     owned_by,
-    told,
+    text_of,
     warnings_of,
 )
 from .facts import recent
@@ -75,20 +75,20 @@ async def explain_autoscaler(cluster: Cluster, thing: Object) -> Answer:
     shown = f"{target.get('kind')} {target.get('name')}"
     able, active, limited = (condition(thing, kind) for kind in ("AbleToScale", "ScalingActive", "ScalingLimited"))
     if able.get("status") == "False":
-        missing = "not found" in told(able)
+        missing = "not found" in text_of(able)
         return Answer(
-            f"it cannot scale {shown}: {told(able)}",
+            f"it cannot scale {shown}: {text_of(able)}",
             fix=f"create {shown}, or correct spec.scaleTargetRef" if missing else "",
         )
     if active.get("status") == "False":
         fix = ""
         if active.get("reason") == "ScalingDisabled":
             fix = f"scale {shown} to 1 or more"
-        elif "missing request" in told(active):
+        elif "missing request" in text_of(active):
             fix = "give every container of the target a resource request for the metric"
         elif active.get("reason") == "FailedGetResourceMetric":
             fix = "let the metrics API (metrics.k8s.io) answer: pods must run and nodes be ready"
-        return Answer(f"it does not scale: {told(active)}", fix=fix)
+        return Answer(f"it does not scale: {text_of(active)}", fix=fix)
     if limited.get("status") == "True" and limited.get("reason") in ("TooManyReplicas", "TooFewReplicas"):
         bound, name = (
             (spec.get("maxReplicas"), "maxReplicas")
@@ -96,7 +96,7 @@ async def explain_autoscaler(cluster: Cluster, thing: Object) -> Answer:
             else (spec.get("minReplicas", 1), "minReplicas")
         )
         return Answer(
-            f"it keeps {status.get('currentReplicas')} replicas because of its {name} of {bound}: {told(limited)}",
+            f"it keeps {status.get('currentReplicas')} replicas because of its {name} of {bound}: {text_of(limited)}",
             fix=f"change spec.{name}",
         )
     if not active:

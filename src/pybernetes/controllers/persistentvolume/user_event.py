@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Said:
+class UserEvent:
     """An event for the user."""
 
     type: str
