@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import secrets
+from types import SimpleNamespace
+from typing import Any
 
+import msgspec
 from controllers.conftest import Harness, MakeHarness
 
 from pybernetes.api.admissionregistration.v1 import (
@@ -15,7 +18,9 @@ from pybernetes.api.admissionregistration.v1 import (
     Validation,
     Variable,
 )
+from pybernetes.api.apiextensions.v1 import CustomResourceDefinition
 from pybernetes.api.meta.v1 import ObjectMeta
+from pybernetes.controllers.validatingadmissionpolicystatus import ValidatingAdmissionPolicyStatusController
 
 CONTROLLER = "validatingadmissionpolicy-status-controller"
 
@@ -88,3 +93,17 @@ async def test_a_policy_without_faults_is_marked_as_checked(harness: MakeHarness
     async with harness(CONTROLLER, kubelet=False) as h:
         made = policy(Validation(expression="object.anything == 1"), resources=["*"], groups=["*"])
         assert await checked(h, await h.client.create(made)) == {}
+
+
+def test_of_the_custom_resources_of_a_group_the_named_one_gives_the_types() -> None:
+    def definition(kind: str, group: str = "example.com") -> CustomResourceDefinition:
+        versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]
+        names = {"kind": kind, "plural": f"{kind.lower()}s"}
+        spec = {"group": group, "scope": "Namespaced", "names": names, "versions": versions}
+        return msgspec.convert({"metadata": {"name": kind}, "spec": spec}, CustomResourceDefinition)
+
+    definitions = [definition("Apple"), definition("Pear"), definition("Plum", "other.example.com")]
+    controller: Any = SimpleNamespace(definitions=SimpleNamespace(items=lambda: definitions))
+    asked = policy(Validation(expression="true"), resources=["pears"], groups=["example.com"])
+    found = ValidatingAdmissionPolicyStatusController._kinds(controller, asked)
+    assert list(found) == [("example.com", "v1", "Pear")]

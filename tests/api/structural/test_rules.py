@@ -75,3 +75,15 @@ def test_defaults_obey_the_rules() -> None:
     assert texts(validate_default_rules(made, Path("s"))) == [
         "s.properties[spec].properties[n].default: Invalid value: 7: too much"
     ]
+
+
+def test_what_expressions_may_not_see_has_no_rules_and_is_no_error() -> None:
+    unseen = {"x-kubernetes-preserve-unknown-fields": True}
+    made = schema(
+        properties={
+            "list": {"type": "array", "items": {"type": "array", "items": unseen}},
+            "map": {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": unseen}},
+            "n": {"type": "integer", V: [{"rule": "self < 5"}]},
+        }
+    )
+    assert validate_rules(made, Path("s")) == []

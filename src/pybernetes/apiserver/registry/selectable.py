@@ -170,7 +170,7 @@ def _partial(selectable: tuple[str, ...]) -> type[msgspec.Struct]:
             kind = make(f"{name}_{key}", child) | None if child else Any
             fields.append((key, kind, None))
         if name == "Partial":
-            fields.insert(0, ("metadata", _Metadata, msgspec.field(default_factory=_Metadata)))
+            fields.append(("metadata", _Metadata, msgspec.field(default_factory=_Metadata)))
         return msgspec.defstruct(name, fields, gc=False)
 
     return make("Partial", tree)
