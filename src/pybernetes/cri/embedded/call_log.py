@@ -55,7 +55,7 @@ def _logged(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def facts(request: Any) -> dict[str, str]:
-    """What a request is about: the pod, the container, the image."""
+    """The pod, the container and the image that a request names, for its log line."""
     found: dict[str, str] = {}
     metadata: Any = getattr(getattr(request, "config", None), "metadata", None)
     if hasattr(metadata, "namespace"):
