@@ -104,6 +104,8 @@ def test_the_configuration_is_reloaded_and_a_wrong_one_leaves_the_old(
         made = client.post(SERVICES, service("after"))
         resolver.wait("after.default.svc.cluster.local", made.json["spec"]["clusterIP"])
         assert resolver.ask("printer.example") == ["192.0.2.9"]
+        assert client("DELETE", f"{path}/coredns").status == 200
+        resolver.wait("printer.example", "REFUSED")  # the default has no hosts, and resolv.conf no server
     finally:
         client("DELETE", f"{path}/coredns")
         for name in ("after",):

@@ -53,7 +53,7 @@ class ClusterDNS:
         self._services = informers.informer(Service)
         self._slices = informers.informer(EndpointSlice)
         self._slices.add_index("service", _service_of)
-        self._text = corefile.DEFAULT.replace("cluster.local", zone)
+        self._text = self._default = corefile.DEFAULT.replace("cluster.local", zone)
         self.server = DNSServer(self._resolver(self._parse(self._text)))
         selector = f"spec.nodeName={node_name}" if node_name else ""
         pods = (pod_informers or informers).informer(Pod, field_selector=selector)
@@ -62,7 +62,9 @@ class ClusterDNS:
             self._services.add_handler(self._refresh, lambda _, new: self._refresh(new), self._refresh),
             self._slices.add_handler(self._slice_changed, self._slice_updated, self._slice_changed),
             pods.add_handler(self._pod_changed, lambda _, new: self._pod_changed(new), self._pod_gone),
-            configuration.add_handler(self._configure, lambda _, new: self._configure(new)),
+            configuration.add_handler(
+                self._configure, lambda _, new: self._configure(new), lambda _: self._configure(None)
+            ),
         ]
 
     async def start(self, addresses: list[str], port: int = 53) -> int:
@@ -127,9 +129,10 @@ class ClusterDNS:
 
     # -- configuration
 
-    def _configure(self, config_map: ConfigMap) -> None:
-        text = (config_map.data or {}).get(KEY)
-        if text is not None and text != self._text:
+    def _configure(self, config_map: ConfigMap | None) -> None:
+        """Use what the ConfigMap says; without it, or its key, the default."""
+        text = ((config_map.data if config_map else None) or {}).get(KEY, self._default)
+        if text != self._text:
             self._reload(text)
 
     def _reload(self, text: str) -> None:
