@@ -43,6 +43,20 @@ def test_text_of_others_cannot_make_a_line_of_its_own(written: tuple[logging.Log
     assert lines[0].endswith('"failed" err="a\\nI0101 forged" pod="x\\ny"')
 
 
+def test_text_of_others_does_not_steer_a_terminal(written: tuple[logging.Logger, io.StringIO]) -> None:
+    log, out = written
+    log.setLevel(klog.level_of(0))
+    text = "\x1b]0;title\a \r forged \0 \x7f \x9b2J \tä"
+    log.warning("plain %s", text)
+    klog.error(log, ValueError(text), "failed")
+    try:
+        raise ValueError(text)
+    except ValueError:
+        log.exception("broken")
+    assert not set(out.getvalue()) & {chr(each) for each in (*range(9), *range(11, 32), *range(127, 160))}
+    assert out.getvalue().splitlines()[0].endswith("plain \\x1b]0;title\\x07 \\x0d forged \\x00 \\x7f \\x9b2J \tä")
+
+
 @pytest.mark.parametrize("verbosity", range(12))
 def test_v_decides_what_is_shown(written: tuple[logging.Logger, io.StringIO], verbosity: int) -> None:
     log, out = written

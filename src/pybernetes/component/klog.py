@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 import time
 from typing import Any, Final
 
 LEVELS: Final = (25, 24, logging.INFO, 19, logging.DEBUG, 9, 8, 7, 6, 5, 4)
 """Python's level for each verbosity."""
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Control characters but those that make lines and columns."""
 
 
 def level_of(verbosity: int) -> int:
@@ -57,7 +60,8 @@ class Formatter(logging.Formatter):
             line = head + quoted(str(record.msg)) + "".join(f" {key}={value(each)}" for key, each in values.items())
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
-        return line
+        # Text of users must not steer the terminal of who reads the log, nor make grep take it for binary.
+        return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", line)
 
 
 def value(found: Any) -> str:

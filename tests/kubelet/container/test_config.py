@@ -243,6 +243,10 @@ async def test_volumes_become_mounts(builder: ConfigBuilder, tmp_path: Path) -> 
             "unable to provision SubPath `../x`: must not contain '..'",
         ),
         (VolumeMount(name="data", mount_path="/x", sub_path_expr="$(NO)"), "missing value for NO"),
+        (
+            VolumeMount(name="data", mount_path="/x", sub_path="a\0b"),
+            'failed to prepare subPath for volumeMount "data" of container "main"',
+        ),
         (VolumeMount(name="data", mount_path="/x", mount_propagation="Odd"), 'invalid MountPropagation mode: "Odd"'),
         (
             VolumeMount(name="data", mount_path="/x", read_only=True, recursive_read_only="Enabled"),

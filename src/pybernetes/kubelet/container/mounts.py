@@ -158,7 +158,7 @@ def _source(
         return {"host_path": str(volume.path)}
     try:
         place = subpath.prepare(pod_folder, volume.name, volume.path, container.name or "", index, path)
-    except OSError:  # without the reason, which would reveal the node's file system
+    except (OSError, ValueError):  # a zero byte; without the reason, which would reveal the node's file system
         raise ConfigError(
             f"failed to prepare subPath for volumeMount {quote(volume.name)} of container {quote(container.name or '')}"
         ) from None
