@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -86,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
             controller.add_argument("--enable-capacity", action="store_true", help="keep CSIStorageCapacity objects")
             controller.add_argument("--capacity-namespace", default=os.environ.get("NAMESPACE", "kube-system"))
         if name == "health-monitor":
-            controller.add_argument("--monitor-interval", type=float, default=60.0, help="seconds between two looks")
+            controller.add_argument("--monitor-interval", type=_seconds, default=60.0, help="seconds between two looks")
     populator = add("populator", "fill volumes of claims whose dataSourceRef is of a kind of your own", _populator)
     populator.add_argument("--kubeconfig", default="", help=KUBECONFIG_HELP)
     for flag, help in (
@@ -105,9 +106,23 @@ def _parser() -> argparse.ArgumentParser:
     registrar.add_argument("--plugin-registration-path", type=Path, default=Path("/registration"))
     liveness = add("liveness", "answer HTTP probes for the driver at /healthz", _liveness)
     liveness.add_argument("--address", default="127.0.0.1")
-    liveness.add_argument("--port", type=int, default=9808)
-    liveness.add_argument("--probe-timeout", type=float, default=1.0, help="seconds that the driver may take")
+    liveness.add_argument("--port", type=_port, default=9808)
+    liveness.add_argument("--probe-timeout", type=_seconds, default=1.0, help="seconds that the driver may take")
     return parser
+
+
+def _seconds(text: str) -> float:
+    found = float(text)
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}: more than 0 seconds are wanted")
+    return found
+
+
+def _port(text: str) -> int:
+    found = int(text)
+    if not 0 <= found < 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text} is no port")
+    return found
 
 
 async def _until_ended(work: Awaitable[Any]) -> None:
@@ -120,7 +135,10 @@ async def _until_ended(work: Awaitable[Any]) -> None:
 
 
 async def _name_of(driver: CSIClient) -> str:
-    name = (await driver.call("GetPluginInfo", within=DRIVER_WITHIN, wait=True)).name
+    try:
+        name = (await driver.call("GetPluginInfo", within=DRIVER_WITHIN, wait=True)).name
+    except CSIError as error:
+        raise ValueError(f"the driver at {driver.socket} does not say its name: {error}") from None
     if not name:
         raise ValueError(f"the driver at {driver.socket} does not say its name")
     return str(name)
@@ -210,7 +228,10 @@ async def _populator(options: argparse.Namespace) -> int:
 
     from .controller.populator import Populator, Sources
 
-    template = yaml.safe_load(options.pod_template.read_text())
+    try:
+        template = yaml.safe_load(options.pod_template.read_text())
+    except yaml.YAMLError as error:
+        raise ValueError(f"--pod-template {options.pod_template}: {error}") from None
     if not isinstance(template, dict) or not template.get("containers"):
         raise ValueError(f"--pod-template {options.pod_template}: no spec of a pod: containers is missing")
     kind = (options.group, options.version, options.kind, options.plural)
