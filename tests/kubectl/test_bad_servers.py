@@ -186,3 +186,17 @@ def test_ctrl_c_ends_a_request_at_once(tmp_path: Path) -> None:
     connection.close()
     listener.close()
     assert (process.returncode, stderr) == (130, b"")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_give_no_traceback(closed: str, tmp_path: Path) -> None:
+    with open(tmp_path / "kept", "wb") as kept:
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$@" {closed}', "sh", *KUBECTL, "config", "view", "--kubeconfig=/dev/null"],
+            env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+            stdout=kept,
+            stderr=kept,
+            timeout=30,
+        )
+    assert done.returncode == 0
+    assert "Traceback" not in (tmp_path / "kept").read_text()

@@ -54,6 +54,7 @@ GLOBAL_FLAGS: tuple[Flag, ...] = (
 
 def process(argv: list[str]) -> NoReturn:
     """Runs the process's command line and ends the process without the interpreter's slow shutdown."""
+    _open_closed()
     try:
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
         code = main(argv[1:])
@@ -69,6 +70,17 @@ def process(argv: list[str]) -> NoReturn:
             os.write(2, f"error: write /dev/stdout: {(error.strerror or str(error)).lower()}\n".encode())
         code = code or 1
     os._exit(code)
+
+
+def _open_closed() -> None:
+    """Opens /dev/null for standard streams that the caller closed, before a socket or a file takes their numbers."""
+    for name, number, mode in (("stdin", 0, os.O_RDONLY), ("stdout", 1, os.O_WRONLY), ("stderr", 2, os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, mode)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r"))
 
 
 def console() -> NoReturn:
