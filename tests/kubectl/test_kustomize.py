@@ -113,6 +113,10 @@ def test_helm_charts_are_refused(tmp_path: Path) -> None:
         "resources: [a.yaml]\nvalidators: ['{apiVersion: builtin, kind: Foo, metadata: {name: x}}']\n",
         "resources: [a.yaml]\ngenerators: ['{apiVersion: builtin, kind: Foo, metadata: {name: x}}']\n",
         "resources: [a.yaml]\nnamespace: x\nnamePrefix: {a: b}\n",
+        "resources: [null]\n",
+        "resources: [a.yaml]\npatches: [null]\n",
+        "resources: [a.yaml]\ntransformers: ['{apiVersion: builtin, kind: PrefixTransformer, metadata: {name: x},"
+        " prefix: a, fieldSpecs: 5}']\n",
         "resources: [a.yaml]\nvars: [{name: A, objref: {kind: Nothing, name: x, apiVersion: v1}}]\n",
     ],
 )

@@ -293,22 +293,20 @@ def spec_of(value: dict[str, Any]) -> FieldSpec:
 def configured(names: list[str], load: Callable[[str], bytes]) -> Configuration:
     """The fields of `configurations`, with kustomize's own. Raises CLIError."""
     from pybernetes.kubectl.kustomize import nodes
+    from pybernetes.kubectl.kustomize.settings import CONFIGURATION, decoded
 
     own = Configuration()
     for name in names:
         content = nodes.parsed(load(name), f"decoding config {name}") or {}
-        if not isinstance(content, dict):
-            raise CLIError(f"{name}: a configuration of transformers is a mapping")
+        content = decoded(content, CONFIGURATION, "TransformerConfig", "error unmarshaling JSON: while decoding JSON: ")
         more = Configuration()
         for key, value in content.items():
             if key == "nameReference":
                 for each in value or ():
                     kind = Kind(*(str(each.get(part) or "") for part in ("group", "version", "kind")))
                     more.references.append((kind, [spec_of(spec) for spec in each.get("fieldSpecs") or ()]))
-            elif key in more.specs:
-                more.specs[key] = [spec_of(each) for each in value or ()]
             else:
-                raise CLIError(f'error unmarshaling JSON: while decoding JSON: json: unknown field "{key}"')
+                more.specs[key] = [spec_of(each) for each in value or ()]
         own.merge(more)
     found = defaults()
     found.merge(own)

@@ -35,7 +35,7 @@ def objects(text: bytes) -> list[dict[str, Any]]:
         _check(value)
     while waiting:
         value = waiting.pop(0)
-        if not value["kind"].endswith("List") or "items" not in value:
+        if not str(value["kind"]).endswith("List") or "items" not in value:
             found.append(value)
             continue
         items = value["items"]

@@ -49,8 +49,13 @@ class Schema:
             return strategic.type_of(api_version, kind)
         group, version = group_version(api_version)
         for name, definition in self._definitions.items():
-            for each in definition.get("x-kubernetes-group-version-kind") or ():
-                if (each.get("group"), each.get("version"), each.get("kind")) == (group, version, kind):
+            kinds = definition.get("x-kubernetes-group-version-kind") if isinstance(definition, dict) else None
+            for each in kinds if isinstance(kinds, list) else ():
+                if isinstance(each, dict) and (each.get("group"), each.get("version"), each.get("kind")) == (
+                    group,
+                    version,
+                    kind,
+                ):
                     return str(name)
         return None
 
@@ -182,7 +187,7 @@ def _index(items: list[Any], wanted: Any, keys: tuple[str, ...]) -> int | None:
         raise CLIError("wrong node kind: expected MappingNode but was ScalarNode")
     for exact in (True, False):  # an item without a protocol is taken for one of any, where none fits better
         for index, each in enumerate(items):
-            pairs = [((each or {}).get(key), wanted.get(key)) for key in keys]
+            pairs = [(each.get(key) if isinstance(each, dict) else None, wanted.get(key)) for key in keys]
             fits = all(left == right or (not exact and None in (left, right)) for left, right in pairs)
             if fits and pairs[0][0] is not None:
                 return index

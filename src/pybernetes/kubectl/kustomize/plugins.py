@@ -66,7 +66,9 @@ def transform(config: Object, resources: Resources, folder: Folder, schema: Sche
 
 
 def _specs(config: Object) -> list[FieldSpec]:
-    return [spec_of(each) for each in config.get("fieldSpecs") or ()]
+    from pybernetes.kubectl.kustomize.settings import CONFIGURATION, decoded
+
+    return [spec_of(each) for each in decoded(config.get("fieldSpecs"), CONFIGURATION["images"], "fieldSpecs") or ()]
 
 
 def _namespace(config: Object, resources: Resources, folder: Folder, schema: Schema) -> None:

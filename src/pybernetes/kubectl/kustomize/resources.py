@@ -272,7 +272,8 @@ def chosen_by_labels(resource: Resource, target: Object) -> bool:
     from pybernetes.kubectl.selectors import matches
 
     for key, field in (("labelSelector", "labels"), ("annotationSelector", "annotations")):
-        values = {str(name): str(value) for name, value in (resource.metadata.get(field) or {}).items()}
+        present = resource.metadata.get(field)
+        values = {str(name): str(value) for name, value in present.items()} if isinstance(present, dict) else {}
         if target.get(key) and not matches(str(target[key]), values):
             return False
     return True

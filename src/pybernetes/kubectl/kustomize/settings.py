@@ -44,6 +44,18 @@ REPLACEMENT: Object = {
         {"select": _SELECTOR, "reject": [_SELECTOR], "fieldPaths": ["string"], "options": _FIELD_OPTIONS},
     ],
 }
+CONFIGURATION: Object = {
+    "nameReference": [
+        {"group": "string", "version": "string", "kind": "string", "fieldSpecs": [_FIELD_SPEC]},
+    ],
+    **{
+        key: [_FIELD_SPEC]
+        for key in (
+            "namePrefix", "nameSuffix", "namespace", "labels", "commonLabels", "templateLabels", "commonAnnotations",
+            "varReference", "images", "replicas",
+        )
+    },
+}  # fmt: skip
 _IMAGE = {"name": "string", "newName": "string", "tagSuffix": "string", "newTag": "string", "digest": "string"}
 _VARIABLE = {
     "name": "string",
@@ -165,7 +177,8 @@ def decoded(value: Any, form: Any, where: str, prefix: str = "") -> Any:
             raise CLIError(
                 f"{prefix}json: cannot unmarshal {_json_kind(value)} into Go struct field {where} of type {go_type}"
             )
-        return [decoded(each, form[0], where, prefix) for each in value]
+        empty: Any = "" if form[0] == "string" else {}
+        return [empty if each is None else decoded(each, form[0], where, prefix) for each in value]
     if not isinstance(value, dict):
         what = f"struct field {where}" if "." in where else "value"
         go_type = "map[string]string" if "*" in form else "types.Kustomization"
