@@ -29,7 +29,7 @@ def or_zero(value: IntOrString | None) -> IntOrString:
 
 
 def int_value(value: IntOrString) -> int:
-    """The number; 0 for a string that is none."""
+    """The number; 0 for an invalid string."""
     return value if isinstance(value, int) else _integer(value) or 0
 
 

@@ -57,7 +57,7 @@ BUCKETS = (
 _WIDTH = len(BUCKETS) + 1
 _LABELS = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
 _OTHER = "OTHER"
-"""The verb of methods that are none of HTTP's or ours; upstream's word. Clients may send any."""
+"""The verb of unknown methods; upstream's word. Clients may send any."""
 _METHODS = frozenset(("get", "head", "post", "put", "patch", "delete", "options", "connect", "trace"))
 _UNKNOWN = ("", "", "", "", "")
 """Group, version, resource, subresource and scope of what is not there."""

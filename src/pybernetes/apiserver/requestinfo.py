@@ -87,7 +87,7 @@ def parse_query(text: str) -> dict[str, str]:
 
 
 def request_info(method: str, path: str, query_string: str) -> RequestInfo:
-    """Take a request apart. Raises BadRequest for a path that is none."""
+    """Take a request apart. Raises BadRequest for an invalid path."""
     query = parse_query(query_string)
     if "%" in path:
         if _BAD_ESCAPE.search(path):

@@ -74,7 +74,7 @@ def enabled(config: RuntimeConfig, resource: Resource, default: bool) -> bool:
 
 
 def apply(config: RuntimeConfig) -> frozenset[Resource]:
-    """Know what is asked for beside the usual; what of the usual is not to be served."""
+    """Register the optional resources that --runtime-config enables; returns the resources that are not served."""
     known = {(each.group, each.version, each.plural) for each in scheme.resources()}
     for resource, priority in OPTIONAL:
         asked = enabled(config, resource, False)

@@ -43,7 +43,7 @@ def comment(text: str) -> str:
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain that shall be there, with its rules and the rules elsewhere that lead to it.
+    """A desired chain, with its rules and the rules elsewhere that lead to it.
 
     `own` chains are one container's: whatever is in them or leads to them from before is replaced. Of the others only
     what is missing is put in.

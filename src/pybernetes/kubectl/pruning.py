@@ -54,7 +54,7 @@ def candidates(context: Context, kept: set[object], namespaces: set[str]) -> Ite
 
 
 def mappings(context: Context) -> list[Mapping]:
-    """The kinds to prune. Raises CLIError for one of `--prune-allowlist` that is none."""
+    """The kinds to prune. Raises CLIError for an invalid entry of `--prune-allowlist`."""
     words = context.flags.words("prune-allowlist")
     found = []
     for word in words or [*_NAMESPACED, *_CLUSTER]:

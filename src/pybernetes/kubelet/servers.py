@@ -59,7 +59,7 @@ class KubeletSource:
 
 
 async def serve(kubelet: Kubelet) -> KubeletServer | None:
-    """Start the server, if there shall be one."""
+    """Start the server, if it is enabled."""
     config = kubelet.settings.config
     if not config.enable_server:
         return None

@@ -57,7 +57,7 @@ class Trust:
         self.generation += 1
 
     def problem(self, chain: list[bytes], now: float) -> str:
-        """Why the first certificate (DER, with those that lead to an authority) is not to be trusted; "" if it is."""
+        """The reason not to trust the first certificate (DER, with its chain); "" if it is trusted."""
         from cryptography import x509
 
         if self._roots is None:

@@ -86,7 +86,7 @@ class StorageClass(Kind):
 
 
 class VolumeAttachment(Kind):
-    """A volume that is, or shall be, attached to a node."""
+    """A request to attach a volume to a node, and its status."""
 
     spec: Annotated[VolumeAttachmentSpec | None, Required, Always({})] = None
     status: Annotated[VolumeAttachmentStatus | None, Always({})] = None

@@ -121,7 +121,7 @@ _REVIEWS: Final = ("v1", "v1beta1")
 
 
 class _Malformed(ValueError):
-    """An answer that is none."""
+    """An invalid answer."""
 
 
 def _failed(message: str) -> APIError:

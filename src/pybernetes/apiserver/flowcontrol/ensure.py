@@ -83,7 +83,7 @@ async def _ensure(registry: Registry, store: ResourceStore, wanted: Any) -> None
 
 
 def revision(wanted: Any, present: Any, required: bool) -> Any | None:
-    """The present object put right; None if it is, or is not to be touched."""
+    """The corrected object; None if it is right, or must not be changed."""
     annotations = dict(present.metadata.annotations or {})
     said = annotations.get(AUTOUPDATE)
     auto = said == "true" if said in ("true", "false") else (present.metadata.generation or 1) == 1

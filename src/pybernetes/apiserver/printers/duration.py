@@ -44,7 +44,7 @@ def human(seconds: float) -> str:
 
 
 def since(time: str | None, now: float) -> str:
-    """How long ago a `Time` or `MicroTime` was; `<invalid>` for text that is none, which custom resources can hold."""
+    """How long ago a `Time` or `MicroTime` was; `<invalid>` for invalid text, which custom resources can hold."""
     if not time:
         return UNKNOWN
     try:

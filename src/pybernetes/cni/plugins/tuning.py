@@ -84,7 +84,7 @@ def check(call: Call) -> None:
 
 
 def read_config(call: Call) -> tuple[dict[str, str], Settings]:
-    """The parameters by their path below /proc/sys, and what shall be of the link."""
+    """The parameters by their path below /proc/sys, and the settings of the link."""
     raw = call.config
     parameters = {}
     for name, value in field(raw, "sysctl", {}).items():

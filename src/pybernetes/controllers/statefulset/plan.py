@@ -97,7 +97,7 @@ def make_plan(
 def _replicas(
     statefulset: StatefulSet, current: ControllerRevision, update: ControllerRevision, pods: Sequence[Pod]
 ) -> tuple[list[Pod], int]:
-    """The pods that shall be, by ordinal, and how many more are missing.
+    """The desired pods, by ordinal, and how many more are missing.
 
     Of the missing ones only the first are made up, in order the one that all others wait for: a set may ask for
     2,147,483,647 of them.

@@ -1,4 +1,4 @@
-"""The revisions of a StatefulSet: the one its pods are at, and the one they shall be at."""
+"""The revisions of a StatefulSet: the current one of its pods, and the update revision."""
 
 from __future__ import annotations
 

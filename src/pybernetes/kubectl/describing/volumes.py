@@ -349,7 +349,7 @@ _CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 def modes(found: list[str] | None) -> str:
-    """Access modes in their short form, in the order of the API; modes that are none of its are left out."""
+    """Access modes in their short form, in the order of the API; unknown modes are left out."""
     return ",".join(short for mode, short in _MODES.items() if mode in (found or ()))
 
 

@@ -79,7 +79,7 @@ class Folder:
 
 
 def confirmed(path: str, what: str = "") -> str:
-    """The real path of a folder. Raises CLIError with the words for a base that is none."""
+    """The real path of a folder. Raises CLIError with kustomize's message for an invalid base."""
     normal = os.path.abspath(path)
     begin = "must build at directory: "
     try:

@@ -67,7 +67,7 @@ class HTTPRequest:
 
 
 def request_for(action: HTTPGetAction, container: AnyContainer, pod_ip: str, purpose: str) -> HTTPRequest:
-    """The request; `purpose` (probe, lifecycle) is in its User-Agent. Raises ProbeError for a port that is none."""
+    """The request; `purpose` (probe, lifecycle) is in its User-Agent. Raises ProbeError for an invalid port."""
     headers: dict[str, list[str]] = {}
     for header in action.http_headers or ():
         headers.setdefault(canonical(header.name or ""), []).append(header.value or "")

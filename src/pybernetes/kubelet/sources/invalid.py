@@ -1,4 +1,4 @@
-"""A manifest that is none. Apart from `static`, whose checks take long to load and are not needed without manifests."""
+"""An invalid manifest. Apart from `static`, whose checks take long to load and are not needed without manifests."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Dispatcher:
     mutating = False
 
     def __init__(self, registry: Registry, configuration: Any, name: str) -> None:
-        """Raises ValueError for a configuration that is none."""
+        """Raises ValueError for an invalid configuration."""
         self.registry = registry
         self.name = name
         self.client = WebhookClient(registry, _identities(configuration, name))

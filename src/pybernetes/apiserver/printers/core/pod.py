@@ -205,7 +205,7 @@ def _seen(pod: Pod, sidecars: list[str], *, only_sidecars: bool = False) -> Iter
 
 
 def _running(pod: Pod, reason: str) -> _Progress:
-    """The containers; from last to first, so that the first one has the last word."""
+    """The containers; from last to first, so that the first one decides."""
     ready = 0
     failure = ""
     for status in reversed(pod.status.container_statuses or ()):

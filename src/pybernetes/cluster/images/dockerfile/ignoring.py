@@ -14,7 +14,7 @@ class Patterns:
     """The patterns of a file, or of --exclude."""
 
     def __init__(self, lines: list[str]) -> None:
-        """ValueError for a pattern that is none."""
+        """ValueError for an invalid pattern."""
         self._rules: list[tuple[bool, re.Pattern[str]]] = []
         for raw in lines:
             line = raw.strip()

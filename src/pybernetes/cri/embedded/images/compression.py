@@ -15,7 +15,7 @@ LARGEST_WINDOW = 128 << 20
 
 
 class Damaged(ValueError):
-    """A compressed stream that is none."""
+    """A compressed stream is invalid."""
 
 
 def kind_of(head: bytes) -> str:

@@ -61,7 +61,7 @@ def bound_copy(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persis
 
 
 def provisioned_copy(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
-    """The claim as it is when a volume shall be made for it, for this node."""
+    """The claim with the selected node, for dynamic provisioning."""
     result = copy(claim)
     assert result.metadata is not None
     result.metadata.annotations = {**annotations_of(claim), SELECTED_NODE: node_name}
