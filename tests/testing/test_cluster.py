@@ -69,16 +69,20 @@ def test_manifests_are_applied_before_the_test_begins(tmp_path: Path) -> None:
 
 def test_a_manifest_that_does_not_apply_ends_the_start_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Upper}\n")
-    with pytest.raises(errors.Invalid, match=r"metadata\.name"):
+    with pytest.raises(ClusterFailed, match=r"manifests: .*Upper.* is invalid: metadata\.name"):
         Cluster(nodes=0, manifests=[str(tmp_path)]).start()
     (tmp_path / "bad.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: no}\n")
-    with pytest.raises(ValueError, match=r"metadata\.name: False is no name"):
+    with pytest.raises(ClusterFailed, match=r"metadata\.name: False is no name"):
         Cluster(nodes=0, manifests=[str(tmp_path)]).start()
 
 
 def test_a_flag_that_the_server_does_not_know_ends_the_start_with_its_message() -> None:
-    with pytest.raises(ClusterFailed, match="no-such-flag"):
-        Cluster(nodes=0, api_server_flags=["--no-such-flag"]).start()
+    for option in ("api_server_flags", "controller_manager_flags"):
+        with pytest.raises(ClusterFailed, match=f"unrecognized arguments: --no-{option}$") as refused:
+            Cluster(nodes=0, **{option: [f"--no-{option}"]}).start()
+        assert str(refused.value).startswith("a component refuses its flags\n")
+        assert str(refused.value).count("unrecognized arguments") == 1
+        assert "usage:" not in str(refused.value)
 
 
 def test_waiting_in_vain_says_what_was_there(test_cluster: Cluster) -> None:

@@ -174,3 +174,18 @@ def test_rules_come_from_a_file_and_from_the_command_line(cluster: Cluster, tmp_
     assert "seconds=1.5" in lines[2]
     assert fault("clear", "nothing") == 'pyb: faults "nothing" not found\n'
     assert fault("clear").splitlines() == ["NAME  ACTION  HITS  OF  RULE"]
+
+
+def test_a_node_that_is_off_is_not_ready_until_it_is_on_again(cluster: Cluster) -> None:
+    client = cluster.client
+    name = client.list("nodes")[0]["metadata"]["name"]
+    with cluster.faults.node(name, off=True):
+        cluster.clock.advance(60)
+        client.wait_for("nodes", name, "Ready=Unknown")
+    cluster.clock.advance(30)
+    client.wait_for("nodes", name, "Ready")
+    with cluster.faults.node(name, pressure="DiskPressure"):
+        client.wait_for("nodes", name, "DiskPressure")
+    client.wait_for("nodes", name, "DiskPressure=False")
+    with pytest.raises(ValueError, match="off, not_ready, pressure"):
+        cluster.faults.node(name)

@@ -18,6 +18,10 @@ from pybernetes.testing.options import OptionError, parse
         ({"store": "redis", "runtime": "embedded"}, "store: 'redis' is none of memory, sqlite"),
         ({"store": "sqlite"}, "store: a cluster of simulated nodes is in memory, not in sqlite"),
         ({"scheduler_config": "/nowhere"}, "scheduler_config: there is no file '/nowhere'"),
+        ({"runtime": "embedded", "autojump": True}, "autojump: only clusters with runtime='simulated' have it"),
+        ({"runtime": "embedded", "api_server_flags": "--v=4"}, "api_server_flags: only clusters with"),
+        ({"features": {"A": "maybe"}}, "Expected bool, got str - at features"),
+        ({"features": "A b=true"}, "features: 'A b' is no name of a feature gate"),
         ({"manifests": ["/nowhere.yaml"]}, "manifests: there is no '/nowhere.yaml'"),
     ],
 )
@@ -28,7 +32,15 @@ def test_a_bad_option_is_named(values: dict[str, object], message: str) -> None:
 
 
 def test_options_of_an_ini_file_are_text() -> None:
-    options = parse({"nodes": "3", "autojump": "true", "api_server_flags": "--v=4 --enable-aggregator-routing"})
+    options = parse(
+        {
+            "nodes": "3",
+            "autojump": "true",
+            "features": "A=true,B=false",
+            "api_server_flags": "--v=4 --enable-aggregator-routing",
+        }
+    )
     assert options.nodes == 3
     assert options.autojump
+    assert options.features == {"A": True, "B": False}
     assert options.api_server_flags == ("--v=4", "--enable-aggregator-routing")

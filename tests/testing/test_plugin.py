@@ -95,6 +95,7 @@ def test_it(pyb_client):
 
 
 def test_bad_options_fail_the_test_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("kind: [")
     output = run(
         tmp_path,
         """
@@ -111,6 +112,9 @@ def test_positional(pyb_cluster): ...
 
 @pytest.mark.pyb_cluster(api_server_flags="--nonsense")
 def test_flag(pyb_cluster): ...
+
+@pytest.mark.pyb_cluster(manifests="bad.yaml")
+def test_manifest(pyb_cluster): ...
 """,
         "-q",
         "--tb=short",
@@ -119,8 +123,10 @@ def test_flag(pyb_cluster): ...
     assert "scope 'galaxy' is none of function, module, session" in output
     assert "options of pyb_cluster have names" in output
     assert "unrecognized arguments: --nonsense" in output
+    assert "pyb_cluster: manifests: bad.yaml: " in output
     assert "Traceback" not in output
-    assert "4 errors" in output
+    assert "During handling" not in output
+    assert "5 errors" in output
 
 
 def test_ini_options_are_for_all_tests(tmp_path: Path) -> None:

@@ -87,8 +87,9 @@ class Host:
         if key not in self._templates:
             self._start()
             ours, theirs = channel.pair()
-            folder = self.folder / f"template-{len(self._templates)}"
-            folder.mkdir(exist_ok=True)
+            self._count += 1  # one that did not start leaves its log behind
+            folder = self.folder / f"template-{self._count}"
+            folder.mkdir()
             log = folder / "log"
             message = {"options": msgspec.json.decode(key), "folder": str(folder), "log": str(log)}
             with theirs:
@@ -204,10 +205,11 @@ def _answer(end: socket.socket, log: Path, within: float = ANSWER_WITHIN) -> dic
 
 def _tail(log: Path) -> str:
     try:
-        lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+        lines = log.read_text(errors="replace").splitlines()
     except OSError:
         lines = []
-    return "".join(f"\n    {line}" for line in lines)
+    lines = [each for each in lines if not each.startswith(("usage: ", " " * 8))]  # of argparse
+    return "".join(f"\n    {line}" for line in lines[-LOG_LINES:])
 
 
 class Cluster:
@@ -233,11 +235,21 @@ class Cluster:
             if self.options.snapshot:
                 self.load(self.options.snapshot)
             for path in self.options.manifests:
-                self.client.apply(Path(path))
+                self._apply(path)
         except BaseException:
             self.stop()
             raise
         return self
+
+    def _apply(self, path: str) -> None:
+        import yaml
+
+        from pybernetes.api import errors
+
+        try:
+            self.client.apply(Path(path))
+        except (errors.APIError, ValueError, yaml.YAMLError, OSError) as error:
+            raise ClusterFailed(f"manifests: {path}: {error}") from error
 
     def stop(self) -> None:
         """End it, and remove all of it."""

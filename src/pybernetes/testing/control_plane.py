@@ -147,7 +147,7 @@ class ControlPlane:
         argv = components.api_server(
             self._layout, HOST, PORT, HOST, "memory://", self._write_tokens(), self._options.api_server_flags
         ).argv
-        self._flags = list(argv[argv.index("apiserver") + 1 :])
+        self._flags = [*argv[argv.index("apiserver") + 1 :], *_gates(self._options)]
         self.server = _Server(self._flags, store=self._store)
         makers: dict[str, Callable[[Client], Worker]] = {
             CONTROLLER_MANAGER: self._controllers,
@@ -239,6 +239,11 @@ class ControlPlane:
         file = RulesFile(Path(self._options.simulation_rules)) if self._options.simulation_rules else None
         options = NodeOptions(nodes=self._options.nodes, name_prefix="node-")
         return SimulatedNodes(options, file, file.read() if file else Rules(), client)
+
+
+def _gates(options: ClusterOptions) -> list[str]:
+    gates = ",".join(f"{name}={str(on).lower()}" for name, on in sorted(options.features.items()))
+    return [f"--feature-gates={gates}"] if gates else []
 
 
 class Component:

@@ -15,6 +15,8 @@ from typing import Any
 from pybernetes.testing.client import Client
 
 PATH = "/debug/faults"
+NODES = "simulated.pybernetes.io"
+"""Prefix of the annotations of simulated nodes (docs/simulated.md)."""
 _LISTS = ("users", "user_agents", "verbs", "resources", "namespaces", "names")
 _FIELDS = (*_LISTS, "name", "status", "seconds", "skip", "times", "probability")
 
@@ -41,6 +43,25 @@ class Fault:
             pass
 
     def __enter__(self) -> Fault:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+class NodeFault:
+    """A fault of one simulated node, until it is removed."""
+
+    def __init__(self, client: Client, name: str, annotations: dict[str, str]) -> None:
+        self._client, self.name, self._annotations = client, name, annotations
+        client.patch("nodes", name, {"metadata": {"annotations": annotations}})
+
+    def remove(self) -> None:
+        """Let the node be well again. Twice is once."""
+        nothing = dict.fromkeys(self._annotations)
+        self._client.patch("nodes", self.name, {"metadata": {"annotations": nothing}})
+
+    def __enter__(self) -> NodeFault:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,6 +114,16 @@ class Faults:
         rule = self.refuse(410, **which)
         self.end_watches(**{key: value for key, value in which.items() if key in _LISTS})
         return rule
+
+    def node(self, name: str, *, off: bool = False, not_ready: str = "", pressure: str = "") -> NodeFault:
+        """Let a simulated node be off, or say that it is not ready, or short of something (`DiskPressure` and so on).
+
+        A slow one: `delay(seconds, users=f"system:node:{name}")`.
+        """
+        wanted = {"silent": "true" if off else "", "not-ready": not_ready, "pressure": pressure}
+        if not any(wanted.values()):
+            raise ValueError("a fault of a node is one of off, not_ready, pressure")
+        return NodeFault(self._client, name, {f"{NODES}/{key}": value for key, value in wanted.items() if value})
 
     def add(self, action: str, **which: Any) -> Fault:
         """Add a rule."""

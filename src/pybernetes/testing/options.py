@@ -27,6 +27,8 @@ class ClusterOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of clusters with real nodes: sqlite, etcd or memory. Simulated ones are in memory."""
     api_server_flags: tuple[str, ...] = ()
     controller_manager_flags: tuple[str, ...] = ()
+    features: dict[str, bool] = {}
+    """Feature gates of the API server, which refuses what it cannot switch; in an ini file `features=A=true`."""
     scheduler_config: str = ""
     """A file with a KubeSchedulerConfiguration."""
     simulation_rules: str = ""
@@ -46,6 +48,8 @@ def parse(values: Mapping[str, Any]) -> ClusterOptions:
         if name not in known:
             raise OptionError(f"unknown option {name!r}; there are {', '.join(sorted(known))}")
     lists = {name: _words(value) for name, value in values.items() if name in _LISTS}
+    if isinstance(gates := values.get("features"), str):
+        lists["features"] = dict(word.partition("=")[::2] for word in gates.split(","))
     try:
         options = msgspec.convert({**values, **lists}, ClusterOptions, strict=False)
     except msgspec.ValidationError as error:
@@ -58,15 +62,30 @@ def parse(values: Mapping[str, Any]) -> ClusterOptions:
         raise OptionError(f"store: {options.store!r} is none of memory, sqlite")
     if options.runtime == "simulated" and options.store != "memory":
         raise OptionError(f"store: a cluster of simulated nodes is in memory, not in {options.store}")
+    for name in _SIMULATED if options.runtime != "simulated" else ():
+        if getattr(options, name):
+            raise OptionError(f"{name}: only clusters with runtime='simulated' have it, not {options.runtime!r} ones")
     for name in ("scheduler_config", "simulation_rules", "snapshot"):
         if (file := getattr(options, name)) and not os.path.isfile(file):
             raise OptionError(f"{name}: there is no file {file!r}")
+    for gate in options.features:
+        if not gate.isidentifier():
+            raise OptionError(f"features: {gate!r} is no name of a feature gate")
     for path in options.manifests:
         if not os.path.exists(path):
             raise OptionError(f"manifests: there is no {path!r}")
     return options
 
 
+_SIMULATED = (
+    "api_server_flags",
+    "controller_manager_flags",
+    "features",
+    "scheduler_config",
+    "simulation_rules",
+    "autojump",
+)
+"""Options that `pyb up` does not have."""
 _LISTS = ("api_server_flags", "controller_manager_flags", "manifests")
 
 

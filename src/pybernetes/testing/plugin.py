@@ -7,6 +7,7 @@ Nothing of the project is imported before a test asks for a cluster.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import secrets
@@ -117,6 +118,16 @@ def pyb_kr8s_api(pyb_cluster: Cluster) -> Any:
     return kr8s.api(kubeconfig=os.fspath(pyb_cluster.kubeconfig))
 
 
+@pytest.fixture
+def pyb_kubernetes_asyncio_configuration(pyb_cluster: Cluster) -> Any:
+    """A `Configuration` of `kubernetes_asyncio`, for an `ApiClient` of the test's own event loop."""
+    config, client = (pytest.importorskip(f"kubernetes_asyncio.{name}") for name in ("config", "client"))
+    configuration = client.Configuration()
+    path = os.fspath(pyb_cluster.kubeconfig)
+    asyncio.run(config.load_kube_config(config_file=path, client_configuration=configuration))
+    return configuration
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Adds the state of the cluster to the report of a test that failed."""
@@ -171,4 +182,5 @@ def _started(options: dict[str, Any]) -> Cluster:
     try:
         return Cluster(**options).start()
     except (OptionError, ClusterFailed) as error:
-        pytest.fail(f"pyb_cluster: {error}", pytrace=False)
+        message = f"pyb_cluster: {error}"
+    pytest.fail(message, pytrace=False)

@@ -205,6 +205,8 @@ class ClusterProcess:
 
 
 def _describe(error: BaseException) -> str:
+    if isinstance(error, SystemExit):  # of argparse, which has said what is wrong
+        return "a component refuses its flags"
     return str(error) or type(error).__name__
 
 

@@ -124,6 +124,7 @@ class SimulatedNodes:
             self.started.set()
             for one in self._ones.values():
                 self._apply(one)
+            await asyncio.Event().wait()  # also while all of them are silent: they come back
 
     def set_rules(self, rules: Sequence[Rule]) -> None:
         """From now on these are in force."""
