@@ -31,8 +31,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from pybernetes.api import scheme, zeros
+from pybernetes.api import scheme
 from pybernetes.api.errors import APIError
+from pybernetes.api.gocompat import goencoder
 from pybernetes.api.meta.validation import validate_common_create, validate_common_update
 from pybernetes.apiserver.bodies import decode_json
 from pybernetes.apiserver.registry.registry import strategy_for
@@ -143,7 +144,7 @@ def _outcome(case: Case) -> dict[str, Any]:
 
     def answered(obj: Any) -> dict[str, Any]:
         obj = scheme.convert(obj, storage, resource) if storage is not resource else obj
-        return {"kind": case.kind, "apiVersion": case.api_version, **json.loads(zeros.encode(obj))}
+        return {"kind": case.kind, "apiVersion": case.api_version, **json.loads(goencoder.encode(obj))}
 
     def create(body: dict[str, Any]) -> tuple[Any, list[Any]]:
         obj = received(body)

@@ -1,6 +1,6 @@
 """Collects what upstream's Go calls the types of fields, where our classes cannot tell, from a checkout of its source.
 
-    python tools/extract_gotypes.py CHECKOUT > src/pybernetes/api/gotypes.txt
+    python tools/extract_gotypes.py CHECKOUT > src/pybernetes/api/gocompat/gotypes.txt
 
 Go's decoder names types in its errors: `v1.PullPolicy` where the schema has a string, and the struct a field is
 embedded with where JSON is flat. A line for each such field: the class, the field, the embedded structs with dots
@@ -20,8 +20,8 @@ from pathlib import Path
 
 from extract_facts import PACKAGES, Package
 
-from pybernetes.api import gotypes
 from pybernetes.api.base import Struct
+from pybernetes.api.gocompat import gotypes
 from pybernetes.api.schema import fields_by_wire
 
 PREFIXES = {"io.k8s.apimachinery.pkg.apis.": "", "io.k8s.apiextensions-apiserver.pkg.apis.": ""}

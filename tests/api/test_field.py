@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pybernetes.api import field, quote
+from pybernetes.api import field
 from pybernetes.api.field import FieldError, Path
+from pybernetes.api.gocompat import quote
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_tables_say_how_they_were_made() -> None:
     ("tool", "file"),
     [
         ("extract_facts.py", "tools/field_facts.json"),
-        ("extract_gotypes.py", "src/pybernetes/api/gotypes.txt"),
+        ("extract_gotypes.py", "src/pybernetes/api/gocompat/gotypes.txt"),
         ("extract_protobuf.py", "src/pybernetes/api/protobuf/messages.txt"),
     ],
 )

@@ -15,13 +15,15 @@ import cases
 from costs.counting import countable
 from fuzz.journey import Journey, journey
 
-from pybernetes.api import jsonpatch, managedfields, mergepatch, zeros
+from pybernetes.api import managedfields
+from pybernetes.api.byte_cache import Remembered
 from pybernetes.api.errors import APIError, Invalid
+from pybernetes.api.gocompat import goencoder
 from pybernetes.api.managedfields import node_of, resetfields
 from pybernetes.api.meta.validation import validate_common_create, validate_common_update
-from pybernetes.api.remember import Remembered
+from pybernetes.api.patch import json_patch, merge_patch
+from pybernetes.api.patch.strategic_merge import strategic_merge
 from pybernetes.api.resources import Resource
-from pybernetes.api.strategicmerge import strategic_merge
 
 Step = Callable[[], object]
 
@@ -57,7 +59,7 @@ class Steps:
     def shown(self, obj: Any) -> None:
         """The object as it is answered, stored and printed."""
         self.way.show(obj)
-        zeros.encode(obj)
+        goencoder.encode(obj)
 
     def owned(self, obj: Any, old: Any) -> None:
         """Managed fields after a create and after an update."""
@@ -88,9 +90,9 @@ class Steps:
         cls = self.resource.type
         strategic_merge(json.loads(json.dumps(document)), json.loads(json.dumps(document)), cls)
         strategic_merge(self.way.base(), document, cls)
-        mergepatch.apply(document, mergepatch.check(document))
+        merge_patch.apply(document, merge_patch.check(document))
         operations = [{"op": "add", "path": f"/{key}", "value": value} for key, value in document.items()]
-        jsonpatch.apply(document, jsonpatch.check(operations))
+        json_patch.apply(document, json_patch.check(operations))
 
     def all(self, document: dict[str, Any], *, patches: bool = True) -> Iterator[Step]:
         """The steps on a document; each may end with an APIError."""

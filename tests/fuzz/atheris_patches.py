@@ -18,8 +18,9 @@ with atheris.instrument_imports(include=["pybernetes.api", "pybernetes.apiserver
     from fuzz import guided, test_patches
     from fuzz.journey import STORED
 
-    from pybernetes.api import gojson, managedfields
+    from pybernetes.api import managedfields
     from pybernetes.api.errors import BadRequest
+    from pybernetes.api.gocompat import gojson
 
 RESOURCES = [each for each in STORED if each.kind in ("Pod", "Service")]
 LIVE = [test_patches.live(each) for each in RESOURCES]

@@ -14,9 +14,10 @@ from fuzz.budget import attempt, effort
 from fuzz.journey import refused
 from hypothesis import strategies as st
 
-from pybernetes.api import addresses, fields, gojson, intstr, labels, names, normalize, pem, quantity, quote, times
+from pybernetes.api import addresses, fields, intstr, labels, names, normalize, pem, quantity, times
 from pybernetes.api.batch import cron
 from pybernetes.api.errors import APIError
+from pybernetes.api.gocompat import gojson, quote
 from pybernetes.api.yaml import YAMLProblem, json_to_yaml, yaml_to_json
 from pybernetes.apiserver import negotiation
 from pybernetes.apiserver.pipeline import options

@@ -13,11 +13,12 @@ from fuzz.budget import attempt, effort
 from fuzz.journey import STORED, journey, refused
 from hypothesis import strategies as st
 
-from pybernetes.api import jsonpatch, managedfields, mergepatch, scheme
+from pybernetes.api import managedfields, scheme
 from pybernetes.api.errors import APIError
 from pybernetes.api.managedfields import resetfields, structural
+from pybernetes.api.patch import json_patch, merge_patch
+from pybernetes.api.patch.strategic_merge import strategic_merge
 from pybernetes.api.resources import Resource
-from pybernetes.api.strategicmerge import strategic_merge
 from pybernetes.apiserver.bodies import decode_json
 from pybernetes.apiserver.pipeline.options import WriteOptions
 from pybernetes.apiserver.verbs.patch import decode_patched, patcher
@@ -127,11 +128,11 @@ def test_merge_patch(effort: int) -> None:
     document = live(PATCHED[0])
 
     def check(patch: Any) -> None:
-        changes = outcome(lambda: mergepatch.check(patch))
+        changes = outcome(lambda: merge_patch.check(patch))
         if changes is not None:
             # A list that takes the place of a map keeps its nulls the first time, as upstream's does.
-            twice = mergepatch.apply(mergepatch.apply(document, changes), changes)
-            assert mergepatch.apply(twice, changes) == twice
+            twice = merge_patch.apply(merge_patch.apply(document, changes), changes)
+            assert merge_patch.apply(twice, changes) == twice
             try_patch(PATCHED[0], document, "merge-patch", wild.encode(patch))
 
     attempt(check, st.one_of(wild.values, wild.documents(PATCHED[0].type)), examples=100, effort=effort)
@@ -160,10 +161,10 @@ def test_json_patch(effort: int) -> None:
     document = live(PATCHED[0])
 
     def check(patch: Any) -> None:
-        operations = outcome(lambda: jsonpatch.check(patch))
+        operations = outcome(lambda: json_patch.check(patch))
         if operations is not None:
-            jsonpatch.unknown_fields(operations)
-            outcome(lambda: jsonpatch.apply(deepcopy(document), operations))
+            json_patch.unknown_fields(operations)
+            outcome(lambda: json_patch.apply(deepcopy(document), operations))
             try_patch(PATCHED[0], document, "json-patch", wild.encode(patch))
 
     attempt(check, st.one_of(OPERATIONS, wild.values), examples=250, effort=effort)

@@ -16,8 +16,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pybernetes.api import gojson
 from pybernetes.api.base import Struct
+from pybernetes.api.gocompat import gojson
 from pybernetes.api.schema import ANY, LIST, STRUCT, FieldInfo, fields
 
 TEXTS = (

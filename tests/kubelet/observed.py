@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
-from pybernetes.api import gojson, strict
+from pybernetes.api import strict
 from pybernetes.api.core.defaults.pod import default_pod
 from pybernetes.api.core.v1 import Pod
+from pybernetes.api.gocompat import gojson
 from pybernetes.api.yaml import yaml_to_json
 from pybernetes.kubelet.container.hash import hash_container
 from pybernetes.kubelet.runtime.types import (

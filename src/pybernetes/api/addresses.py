@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from . import field
 from .field import FieldError, Path
-from .quote import quote
+from .gocompat.quote import quote
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network

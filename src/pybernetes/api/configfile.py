@@ -11,9 +11,10 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
 
-from . import gojson, strict
+from . import strict
 from .base import Struct
-from .quote import quote
+from .gocompat import gojson
+from .gocompat.quote import quote
 
 T = TypeVar("T", bound=Struct)
 

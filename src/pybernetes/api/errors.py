@@ -36,7 +36,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from .field import FieldError, aggregate, bounded
-from .quote import quote
+from .gocompat.quote import quote
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 """Why an update with an old resourceVersion conflicts."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from .base import Struct
-from .quote import json, number, quote
+from .gocompat.quote import json, number, quote
 
 NOT_FOUND: Final = "FieldValueNotFound"
 REQUIRED: Final = "FieldValueRequired"
@@ -278,7 +278,7 @@ def _printed(value: Any) -> str:
     if isinstance(value, float):
         return number(value)
     if isinstance(value, Struct):
-        from .zeros import encode  # knows every kind; needed only to complain
+        from .gocompat.goencoder import encode  # knows every kind; needed only to complain
 
         value = msgspec.json.decode(encode(value), type=type(value))
     try:

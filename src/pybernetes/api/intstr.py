@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 
-from .quote import quote
+from .gocompat.quote import quote
 
 IntOrString = int | str
 

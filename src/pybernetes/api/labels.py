@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from . import field
 from .field import FieldError, Path
+from .gocompat.quote import quote
 from .names import is_label_key, is_label_value
-from .quote import quote
 
 IN: Final = "in"
 NOT_IN: Final = "notin"

@@ -19,8 +19,8 @@ from msgspec import UNSET
 
 from . import quantity, times
 from .base import Struct
+from .compiled_visitors import Source, Visits, indented
 from .schema import MAP, SCALARS, FieldInfo
-from .visits import Source, Visits, indented
 
 Canonical = Callable[[Any], Any]
 

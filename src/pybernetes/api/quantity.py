@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import total_ordering
 from typing import Final, NoReturn
 
-from .quote import json_number
+from .gocompat.quote import json_number
 
 PATTERN: Final = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 

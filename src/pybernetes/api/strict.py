@@ -17,14 +17,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from . import gojson
 from .base import Struct
 from .errors import BadRequest
-from .gojson import Pairs, SyntaxProblem
+from .gocompat import gojson
+from .gocompat.gojson import Pairs, SyntaxProblem
+from .gocompat.quote import quote
 from .normalize import normalizer
-from .quote import quote
-from .walking import DecodeError as DecodeError
-from .walking import Walk, walk
+from .slow_decoder import DecodeError as DecodeError
+from .slow_decoder import Walk, walk
 
 STRICT: Final = "Strict"
 WARN: Final = "Warn"

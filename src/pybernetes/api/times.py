@@ -16,7 +16,7 @@ import time
 from datetime import date, datetime
 from typing import Final, NamedTuple, Protocol
 
-from .quote import quote
+from .gocompat.quote import quote
 
 
 class Clock(Protocol):

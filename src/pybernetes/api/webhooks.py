@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from . import names
 from .field import FieldError, Path, invalid, required
-from .quote import quote
+from .gocompat.quote import quote
 
 _FORM: Final = "; desired format: https://host[/path]"
 

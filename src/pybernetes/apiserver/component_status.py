@@ -12,11 +12,11 @@ from functools import cache
 
 import msgspec
 
-from pybernetes.api import zeros
 from pybernetes.api.core.v1 import ComponentCondition, ComponentStatus
 from pybernetes.api.errors import NotFound
+from pybernetes.api.gocompat import goencoder
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.meta.v1 import ObjectMeta
-from pybernetes.api.quote import quote
 from pybernetes.api.resources import Resource
 from pybernetes.net.duplex import dial, request_head
 from pybernetes.net.http import Request, Response
@@ -59,7 +59,7 @@ async def answer_component_statuses(registry: Registry, resource: Resource, requ
 
 
 def _encode(status: ComponentStatus) -> bytes:
-    return zeros.encode(msgspec.structs.replace(status, kind="ComponentStatus", api_version="v1"))
+    return goencoder.encode(msgspec.structs.replace(status, kind="ComponentStatus", api_version="v1"))
 
 
 async def _store(registry: Registry) -> ComponentCondition:

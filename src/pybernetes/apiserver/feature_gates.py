@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib.resources import files
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 _COMPONENT = "kube"
 _TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))  # Go's

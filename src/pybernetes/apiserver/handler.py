@@ -12,7 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pybernetes.api.errors import BadRequest, MethodNotAllowed, MethodNotSupported, NotFound, PathNotFound, Timeout
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.resources import RESOURCES, Resource
 from pybernetes.api.times import parse_duration
 from pybernetes.net.http import OVERDUE, Answer, Handler, Request, Response

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.times import format_duration
 from pybernetes.flags import boolean, seconds, words
 

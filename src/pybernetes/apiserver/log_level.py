@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.component.klog import level_of
 from pybernetes.net.http import Handler, Request, Response
 from pybernetes.net.messages import NOSNIFF

@@ -11,7 +11,7 @@ from typing import Any
 
 from pybernetes.api.addresses import parse_cidr
 from pybernetes.api.features import INITIALIZERS_NAME
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.resources import OPTIONAL
 from pybernetes.api.times import format_duration
 from pybernetes.flags import boolean, file, seconds, words

@@ -17,8 +17,9 @@ from typing import TypeVar
 
 import msgspec
 
-from pybernetes.api import configfile, gojson, strict
+from pybernetes.api import configfile, strict
 from pybernetes.api.base import Struct
+from pybernetes.api.gocompat import gojson
 from pybernetes.api.times import format_duration
 from pybernetes.client import config
 from pybernetes.client.transport import Transport

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from pybernetes.api.core.v1 import Node, Pod
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.times import parse_duration
 from pybernetes.client.config import Config
 from pybernetes.client.http import ConnectionFailed, HTTPClient, Response

@@ -29,7 +29,7 @@ def test_what_is_written_says_everything_and_writing_it_again_changes_nothing(te
 
 def _without_defaults(text: bytes) -> object:
     """The file alone: all plugins are named in it, so none may come from the defaults."""
-    from pybernetes.api import gojson
+    from pybernetes.api.gocompat import gojson
     from pybernetes.api.yaml import yaml_to_json
     from pybernetes.scheduler.config.load import decode
     from pybernetes.scheduler.config.v1.types import KubeSchedulerConfiguration

@@ -22,9 +22,9 @@ from pybernetes.api.apiextensions.v1 import (
 from pybernetes.api.apiextensions.validation.names import APPROVAL, SEE, approval, is_protected
 from pybernetes.api.apiextensions.validation.structural import validate_structural
 from pybernetes.api.field import Path, aggregate, invalid
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.pem import blocks, check_certificate, decoded
-from pybernetes.api.quote import quote
 
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 """The finalizer that keeps a definition until its objects are gone."""

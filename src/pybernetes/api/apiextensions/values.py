@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ..field import NOT_SUPPORTED, FieldError, Path, invalid, not_supported, required, too_long, too_many, type_invalid
-from ..quote import json, number, quote
+from ..gocompat.quote import json, number, quote
 from .enumerations import Enumeration
 from .formats import CHECKS, has_format
 from .patterns import compile_pattern

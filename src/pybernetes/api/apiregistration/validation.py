@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from .. import pem
 from ..field import FieldError, Path, invalid, not_supported, required
+from ..gocompat.quote import quote
 from ..meta.validation import validate_object_meta, validate_object_meta_update
 from ..names import is_dns1035_label, is_dns1123_subdomain, is_path_segment_name, is_port_number
-from ..quote import quote
 from .v1 import APIService, APIServiceSpec, ServiceReference
 
 MAX_GROUP_PRIORITY: Final = 20000

@@ -14,9 +14,9 @@ from ..core.defaults import DEFAULTS as CORE
 from ..core.defaults.pod import default_pod_template_spec
 from ..core.v1.pod import PodTemplateSpec
 from ..errors import BadRequest
+from ..gocompat.quote import quote
 from ..intstr import or_zero
 from ..meta.v1.objectmeta import ObjectMeta
-from ..quote import quote
 from .v1 import (
     DaemonSet,
     DaemonSetSpec,

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from .. import zeros
 from ..equality import semantically_equal
 from ..field import FieldError, Path, forbidden, invalid, required
+from ..gocompat import goencoder
 from ..meta.v1 import ObjectMeta
 from ..meta.v1.labelselector import FieldSelectorRequirement
 from ..meta.validation import validate_label_selector_requirement
@@ -79,7 +79,7 @@ def _validate_metadata(meta: ObjectMeta | None, exception: str) -> list[FieldErr
         plain.namespace = None
     if semantically_equal(plain, ObjectMeta()):
         return []
-    return [invalid("metadata", msgspec.Raw(zeros.encode(meta)), f"must be empty{exception}")]
+    return [invalid("metadata", msgspec.Raw(goencoder.encode(meta)), f"must be empty{exception}")]
 
 
 def _validate_resource(attributes: ResourceAttributes | None) -> list[FieldError]:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from ..quote import quote
+from ..gocompat.quote import quote
 from ..times import TimeError, parse_duration
 
 _LOOK_AHEAD: Final = 5

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..quote import number
+from ..gocompat.quote import number
 from ..times import TimeError, civil, parse_duration, parse_moment
 from . import types as t
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from .. import pem
 from ..field import FieldError, Path, duplicate, forbidden, invalid, not_supported, repeated, required, too_long
+from ..gocompat.quote import quote
 from ..meta.validation import validate_object_meta, validate_object_meta_update
 from ..names import is_dns1123_label, is_dns1123_subdomain, name_is_path_segment
-from ..quote import quote
 from ..schema import fields_by_wire
 from .request import check_request
 from .v1 import (

@@ -13,7 +13,7 @@ import msgspec
 from .. import field
 from ..base import Struct
 from ..field import FieldError, Path
-from ..quote import quote
+from ..gocompat.quote import quote
 from ..times import TimeError, canonical_time
 from ..types import Always
 

@@ -18,8 +18,8 @@ from msgspec import UNSET
 
 from .. import schema
 from ..base import Kind, Struct
+from ..byte_cache import Remembered
 from ..meta.v1.objectmeta import ManagedFieldsEntry
-from ..remember import Remembered
 from . import paths
 from .compare import ABSENT, Walker, same
 from .fieldset import EMPTY, Set, encode

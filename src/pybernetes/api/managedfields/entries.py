@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ..gocompat.quote import quote
 from ..meta.v1.objectmeta import ManagedFieldsEntry
-from ..quote import quote
 from . import fieldset
 from .fieldset import Set
 

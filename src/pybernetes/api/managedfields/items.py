@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from .. import quote
+from ..gocompat import quote
 from . import paths
 from .node import List
 

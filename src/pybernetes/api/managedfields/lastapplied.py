@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from .. import quote
+from ..gocompat import quote
 from .compare import compare
 from .fieldset import EMPTY, Set
 from .node import Node

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from .. import quote
+from ..gocompat import quote
 
 Path = tuple[str, ...]
 

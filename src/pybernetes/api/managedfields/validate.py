@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import goprint
+from ..gocompat import goprint
 from . import paths
 from .items import NoIdentity, element
 from .node import BOOLEAN, LIST, MAP, NUMERIC, STRING, UNTYPED_SCALAR, List, Map, Node, shape

@@ -18,8 +18,8 @@ import msgspec
 
 from .. import names
 from ..field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
+from ..gocompat.quote import quote
 from ..names import NameCheck
-from ..quote import quote
 from .v1.labelselector import LabelSelector, LabelSelectorRequirement
 from .v1.objectmeta import Condition, ManagedFieldsEntry, ObjectMeta, OwnerReference
 

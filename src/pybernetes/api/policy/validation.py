@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..apps.shared import in_order, validate_at_most_100_percent, validate_int_or_percent
 from ..field import FieldError, Path, invalid, not_supported
-from ..goform import go_values
+from ..gocompat.goform import go_values
 from ..meta.validation import (
     validate_conditions,
     validate_label_selector,

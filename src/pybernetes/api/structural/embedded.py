@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
-from .. import strict, zeros
+from .. import strict
 from ..apiextensions.v1 import JSONSchemaProps
 from ..field import FieldError, Path, invalid, required
+from ..gocompat import goencoder
 from ..meta.v1.objectmeta import ObjectMeta
 from ..meta.validation import validate_object_meta
 from ..names import is_dns1035_label, name_is_path_segment
@@ -61,7 +62,7 @@ def _coerce_type(value: dict[str, Any], path: Path | None, unknown: list[str]) -
     except strict.DecodeError as error:
         raise Refused(invalid(at, value["metadata"], str(error))) from None
     unknown += [f"{at}.{problem}" for problem in problems]
-    value["metadata"] = msgspec.json.decode(zeros.encode(metadata))
+    value["metadata"] = msgspec.json.decode(goencoder.encode(metadata))
 
 
 def _metadata(value: Any) -> tuple[ObjectMeta, list[str]]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from .. import zeros
+from ..gocompat import goencoder
 
 Content = dict[str, Any]
 
@@ -49,14 +49,14 @@ def encode(obj: CustomObject) -> bytes:
     return b'{"kind":"%b","apiVersion":"%b","metadata":%b%b' % (
         (obj.kind or "").encode(),
         (obj.api_version or "").encode(),
-        zeros.encode(obj.metadata),
+        goencoder.encode(obj.metadata),
         b"," + rest[1:] if len(rest) > 2 else b"}",
     )
 
 
 def plain(obj: CustomObject) -> Content:
     """The object as plain JSON values; the content is shared, the metadata is not."""
-    metadata: Content = msgspec.json.decode(zeros.encode(obj.metadata))
+    metadata: Content = msgspec.json.decode(goencoder.encode(obj.metadata))
     return {"apiVersion": obj.api_version, "kind": obj.kind, "metadata": metadata, **obj.content}
 
 

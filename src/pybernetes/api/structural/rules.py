@@ -26,7 +26,7 @@ from ..cel.schemas import MAX_REQUEST_SIZE, type_from_schema
 from ..cel.types import BOOL, STRING, Type, optional_of
 from ..cel.values import CostLimitExceeded, EvaluationError, Optional
 from ..field import OMIT, FieldError, Path, duplicate, forbidden, invalid, required
-from ..quote import json
+from ..gocompat.quote import json
 
 MAX_MESSAGE: Final = 5 * 1024  # bytes of what a messageExpression may say; upstream's number
 _NO_FURTHER: Final = "no further validation rules will be run"

@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from pybernetes.api import pem
 from pybernetes.api.certificates.v1 import CertificateSigningRequest
 from pybernetes.api.equality import semantically_equal
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 from ..authz.union import allows
 from ..requestinfo import RequestInfo

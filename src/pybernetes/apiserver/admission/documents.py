@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
-from pybernetes.api import strict, zeros
+from pybernetes.api import strict
 from pybernetes.api.errors import APIError, InternalError
+from pybernetes.api.gocompat import goencoder
 from pybernetes.api.resources import Resource
 
 from ..bodies import decode_json
@@ -29,16 +30,16 @@ async def document(registry: Registry, attributes: Attributes, obj: Any, target:
         return None
     if attributes.body is not None:
         obj.api_version, obj.kind = attributes.body
-        return _plain(zeros.encode(obj))
+        return _plain(goencoder.encode(obj))
     if not target.stored:
         obj.api_version, obj.kind = target.api_version, target.kind
-        return _plain(zeros.encode(obj))
+        return _plain(goencoder.encode(obj))
     store = registry.store(target.group, target.version, target.plural)
     if store.custom is not None:
         return await _custom(store, obj, target)
     visible = store.from_storage(obj)
     visible.api_version, visible.kind = target.api_version, target.kind
-    return _plain(zeros.encode(visible))
+    return _plain(goencoder.encode(visible))
 
 
 async def _custom(store: ResourceStore, obj: Any, target: Resource) -> Document:

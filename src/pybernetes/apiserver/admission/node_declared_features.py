@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pybernetes.api.core.podresources import is_sidecar
 from pybernetes.api.core.v1 import Node, PodSpec
 from pybernetes.api.equality import semantically_equal
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 from ..registry.lister import lister
 from .plugin import UPDATE, Attributes, Plugin, forbidden

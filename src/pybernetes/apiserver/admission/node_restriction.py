@@ -18,8 +18,8 @@ from pybernetes.api.core.podsecrets import secret_names
 from pybernetes.api.core.v1 import Node, NodeSpec, PersistentVolumeClaimStatus, Pod, PodSpec, PodStatus
 from pybernetes.api.equality import semantically_equal
 from pybernetes.api.errors import NotFound
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.meta.v1 import ObjectMeta
-from pybernetes.api.quote import quote
 
 from ..authz.node.authorizer import node_name
 from ..registry.lister import lister

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pybernetes.api.authentication.v1 import BoundObjectReference, TokenRequest
 from pybernetes.api.core.v1 import Pod, PodSpec, Volume
 from pybernetes.api.errors import NotFound
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 from ..authz.union import decide
 from ..registry.lister import lister

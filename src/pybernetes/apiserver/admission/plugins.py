@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 from .dormant import dormant
 from .plugin import Chain, Later, Plugin

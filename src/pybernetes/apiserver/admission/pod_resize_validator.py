@@ -8,7 +8,7 @@ from pybernetes.api.core.podrequests import pod_requests
 from pybernetes.api.core.podresources import quantity
 from pybernetes.api.core.v1 import Node, Pod
 from pybernetes.api.errors import Forbidden
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 from ..registry.lister import lister
 from .plugin import UPDATE, Attributes, Plugin, forbidden

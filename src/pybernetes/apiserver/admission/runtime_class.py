@@ -7,9 +7,9 @@ from typing import Any
 
 from pybernetes.api.core.tolerations import merge_tolerations
 from pybernetes.api.core.v1 import PodSpec
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.node.v1 import RuntimeClass as Class
 from pybernetes.api.quantity import parse
-from pybernetes.api.quote import quote
 
 from ..registry.lister import lister
 from .plugin import CREATE, Attributes, Plugin, forbidden

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pybernetes.api.apiregistration.v1 import APIService, APIServiceCondition, APIServiceStatus
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 AVAILABLE = "Available"
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from pybernetes.api.apiregistration.v1 import APIService, APIServiceCondition
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.client.http import ConnectionFailed
 from pybernetes.net.http import Request, Response
 

@@ -82,7 +82,7 @@ def agent(text: str) -> str:
 
 def legacy_line(event: Event) -> str:
     """The one-line format of old."""
-    from pybernetes.api.quote import quote
+    from pybernetes.api.gocompat.quote import quote
 
     user = event.user
     groups = ",".join(map(quote, user.groups)) if user.username and user.groups else "<none>"

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from pybernetes.api import scheme, zeros
+from pybernetes.api import scheme
 from pybernetes.api.authentication.defaults import set_token_request_defaults
+from pybernetes.api.gocompat import goencoder
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource, Subresource
 from pybernetes.net.http import Request
@@ -60,8 +61,8 @@ def as_decoded(request: Request, body: bytes) -> bytes:
         obj.api_version, obj.kind = obj.api_version or own[0], obj.kind or own[1]
         if obj.metadata is None:
             obj.metadata = ObjectMeta()
-        zeros.fill(obj)
-        return zeros.encode(obj)
+        goencoder.fill(obj)
+        return goencoder.encode(obj)
     except (ValueError, RecursionError):
         return body
 

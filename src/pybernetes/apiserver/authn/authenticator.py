@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.net.http import Request
 
 from ..user import User

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
-from pybernetes.api import zeros
 from pybernetes.api.authentication.v1 import TokenReview, TokenReviewSpec, TokenReviewStatus, UserInfo
+from pybernetes.api.gocompat import goencoder
 from pybernetes.api.meta.v1 import ObjectMeta
 
 from ..review_webhook import ReviewWebhook, WebhookFailed, status_of
@@ -51,7 +51,7 @@ class TokenWebhook:
         review = TokenReview(metadata=ObjectMeta(), spec=TokenReviewSpec(token=token, audiences=list(audiences)))
         review.kind, review.api_version = "TokenReview", self._api_version
         try:
-            answer = await self._webhook.post(zeros.encode(review))
+            answer = await self._webhook.post(goencoder.encode(review))
             return status_of(answer, TokenReviewStatus, self._api_version, "TokenReview")
         except WebhookFailed as error:
             log.error("Failed to make webhook authenticator request: %s", error)

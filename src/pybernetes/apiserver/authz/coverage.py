@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.rbac.v1 import PolicyRule
 
 MAX_MISSING: Final = 2000

@@ -13,7 +13,7 @@ import msgspec
 
 from pybernetes.api.equality import semantically_equal
 from pybernetes.api.errors import BadRequest, Forbidden, NotFound
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.rbac.defaults import GROUP
 from pybernetes.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pybernetes.api.errors import APIError, NotFound
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.rbac.defaults import GROUP
 from pybernetes.api.rbac.v1 import ClusterRoleBinding, PolicyRule, RoleBinding, RoleRef, Subject
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pybernetes.api.addresses import is_other_machine
 from pybernetes.api.errors import BadRequest, NotFound, ServiceUnavailable
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 from ..registry.lister import lister
 from ..registry.registry import Registry

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from pybernetes.api.core.connect import Options, PodLogOptions, validate_log_options
 from pybernetes.api.errors import APIError, BadRequest, InternalError, Invalid
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.net.duplex import Upgraded, request_head
 from pybernetes.net.http import Request, Response
 from pybernetes.net.websocket import HandshakeError, ProtocolError, WebSocket, accept, is_websocket

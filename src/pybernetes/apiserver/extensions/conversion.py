@@ -14,9 +14,9 @@ import msgspec
 from pybernetes.api.apiextensions.v1 import CustomResourceDefinitionSpec, WebhookConversion
 from pybernetes.api.errors import APIError
 from pybernetes.api.field import Path, aggregate
-from pybernetes.api.goprint import type_of
+from pybernetes.api.gocompat.goprint import type_of
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.meta.validation import validate_annotations, validate_labels
-from pybernetes.api.quote import quote
 from pybernetes.api.randomness import new_uid
 
 from .outline import Outline

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pybernetes.api import scheme, strict, zeros
+from pybernetes.api import scheme, strict
 from pybernetes.api.apiextensions.v1 import (
     CustomResourceColumnDefinition,
     CustomResourceConversion,
@@ -21,6 +21,7 @@ from pybernetes.api.apiextensions.v1 import (
     JSONSchemaProps,
     SelectableField,
 )
+from pybernetes.api.gocompat import goencoder
 from pybernetes.api.meta.v1 import ObjectMeta
 
 
@@ -78,7 +79,7 @@ def outline(raw: bytes) -> Outline:
         whole = _whole(raw)
         spec = _spec(whole.spec)
     except msgspec.ValidationError:
-        whole = _whole(zeros.encode(_definition(raw)))
+        whole = _whole(goencoder.encode(_definition(raw)))
         spec = _spec(whole.spec)
     schemas: dict[str, bytes | msgspec.Raw] = {}
     versions = []

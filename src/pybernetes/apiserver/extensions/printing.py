@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from pybernetes.api import goprint
 from pybernetes.api.apiextensions.v1 import CustomResourceColumnDefinition
+from pybernetes.api.gocompat import goprint
 from pybernetes.api.structural.jsonpath import PathError, compile_path
 
 from ..printers import duration

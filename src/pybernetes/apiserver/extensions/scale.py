@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pybernetes.api import goprint
 from pybernetes.api.apiextensions.v1 import CustomResourceSubresourceScale
 from pybernetes.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
 from pybernetes.api.field import FieldError, Path, invalid
+from pybernetes.api.gocompat import goprint
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.structural.objects import CustomObject
 

@@ -23,8 +23,8 @@ from pybernetes.api.field import (
     Path,
     invalid,
 )
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.meta.validation import STANDARD_FINALIZERS, validate_object_meta, validate_object_meta_update
-from pybernetes.api.quote import quote
 from pybernetes.api.structural import embedded, listtypes
 from pybernetes.api.structural.objects import CustomObject, plain, short_numbers
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pybernetes.api import gojson, goprint, strict
+from pybernetes.api import strict
 from pybernetes.api.apiextensions.schemas import has_rules
 from pybernetes.api.apiextensions.v1 import CustomResourceSubresourceScale, JSONSchemaProps
 from pybernetes.api.errors import BadRequest, Invalid
 from pybernetes.api.field import FieldError, invalid
+from pybernetes.api.gocompat import gojson, goprint
 from pybernetes.api.managedfields import Node, record_update, resetfields, same_but_times, structural
 from pybernetes.api.managedfields import apply as merge
 from pybernetes.api.managedfields.created_plain import CreatedFields

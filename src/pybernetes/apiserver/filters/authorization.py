@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable
 from time import perf_counter
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.net.http import Answer, Handler, Request, Response
 
 from ..authz.authorizer import ALLOW, Authorizers, Decision

@@ -17,8 +17,8 @@ import msgspec
 
 from pybernetes.api.errors import BadRequest, Forbidden
 from pybernetes.api.field import aggregate, invalid
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.names import is_dns1123_label, is_dns1123_subdomain, is_http_path
-from pybernetes.api.quote import quote
 from pybernetes.net.http import Answer, Handler, Request, Response
 from pybernetes.net.messages import NOSNIFF, as_utf8
 

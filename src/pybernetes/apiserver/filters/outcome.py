@@ -7,7 +7,7 @@ import logging
 from time import perf_counter
 
 from pybernetes.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable
-from pybernetes.api.gojson import TOO_DEEP
+from pybernetes.api.gocompat.gojson import TOO_DEEP
 from pybernetes.component import klog
 from pybernetes.net.http import Handler, Request, Response
 from pybernetes.store.base import StoreUnavailable

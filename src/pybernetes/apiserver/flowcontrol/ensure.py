@@ -14,7 +14,7 @@ from pybernetes.api.equality import semantically_equal
 from pybernetes.api.errors import AlreadyExists, APIError, NotFound
 from pybernetes.api.flowcontrol import mandatory
 from pybernetes.api.flowcontrol.v1 import FlowSchemaCondition, FlowSchemaStatus
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 from ..bootstrap.objects import apply_status, update
 from ..pipeline.creation import create_object

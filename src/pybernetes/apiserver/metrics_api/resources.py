@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import msgspec
 
-from pybernetes.api import zeros
 from pybernetes.api.base import Kind
 from pybernetes.api.core.v1 import Node, Pod
 from pybernetes.api.errors import APIError, NotFound
+from pybernetes.api.gocompat import goencoder
 from pybernetes.api.resources import Resource
 from pybernetes.net.duplex import request_head
 from pybernetes.net.http import Request, Response
@@ -135,7 +135,7 @@ def _answer(request: Request, resource: Resource, found: list[Any]) -> Response:
 
 
 def _raw(metrics: Kind) -> bytes:
-    return zeros.encode(msgspec.structs.replace(metrics, kind=type(metrics).__name__, api_version=API_VERSION))
+    return goencoder.encode(msgspec.structs.replace(metrics, kind=type(metrics).__name__, api_version=API_VERSION))
 
 
 def _name(obj: Kind) -> str:

@@ -10,12 +10,13 @@ from functools import lru_cache
 
 import msgspec
 
-from pybernetes.api import fields, gojson, labels, strict
+from pybernetes.api import fields, labels, strict
 from pybernetes.api.errors import BadRequest, Invalid
 from pybernetes.api.field import FieldError, forbidden, invalid, not_supported
+from pybernetes.api.gocompat import gojson
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.managedfields import manager_name
 from pybernetes.api.meta.v1 import DeleteOptions, Preconditions
-from pybernetes.api.quote import quote
 from pybernetes.net.http import Request
 
 from ..bodies import as_json

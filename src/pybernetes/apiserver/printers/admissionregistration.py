@@ -14,7 +14,7 @@ from pybernetes.api.admissionregistration.v1 import (
     ValidatingAdmissionPolicyBinding,
     ValidatingWebhookConfiguration,
 )
-from pybernetes.api.goprint import plain
+from pybernetes.api.gocompat.goprint import plain
 from pybernetes.api.meta.v1 import LabelSelector
 
 from .printer import AGE, NAME, UNSET, Cells, Printer, age, integer, name, text

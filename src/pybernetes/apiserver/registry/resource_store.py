@@ -13,8 +13,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pybernetes.api import scheme, zeros
+from pybernetes.api import scheme
 from pybernetes.api.errors import AlreadyExists, Conflict, InternalError, NotFound, ServiceUnavailable
+from pybernetes.api.gocompat import goencoder
 from pybernetes.api.resources import Resource
 from pybernetes.store.base import Entry, KeyExists, Page, RevisionMismatch, StoreUnavailable
 from pybernetes.store.cache import Cache, Foreign, Partition, with_revision, without_revision
@@ -165,7 +166,7 @@ class ResourceStore:
         obj.kind = self.storage.kind
         obj.api_version = self.storage.api_version
         obj.metadata.resource_version = None
-        return zeros.encode(obj)
+        return goencoder.encode(obj)
 
     def raw(self, item: Item) -> bytes:
         """The object as it is sent, in this version."""
@@ -174,7 +175,7 @@ class ResourceStore:
         converted = scheme.convert(self._decode(item.raw), self.storage, self.resource)
         converted.kind = self.resource.kind
         converted.api_version = self.resource.api_version
-        return zeros.encode(converted)
+        return goencoder.encode(converted)
 
     def to_storage(self, obj: Any) -> Any:
         """An object of this version, in the version it is stored as."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.resources import Resource
 
 _EVENT = (

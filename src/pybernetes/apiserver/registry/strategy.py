@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from pybernetes.api import names, schema, zeros
+from pybernetes.api import names, schema
 from pybernetes.api.base import Struct
 from pybernetes.api.equality import semantically_equal
 from pybernetes.api.field import FieldError
+from pybernetes.api.gocompat import goencoder
 from pybernetes.api.meta.v1 import DeleteOptions
 from pybernetes.api.resources import Resource
 
@@ -109,7 +110,7 @@ class Strategy:
         """Fill in what the client left out, down to the zero values that are always there."""
         if self._default:
             self._default(obj)
-        zeros.fill(obj)
+        goencoder.fill(obj)
 
     def prepare_for_create(self, obj: Any, context: Context) -> None:
         """Drop what a client may not set on a new object."""

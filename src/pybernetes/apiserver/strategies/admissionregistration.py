@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pybernetes.api.admissionregistration.v1 import ValidatingAdmissionPolicy, ValidatingAdmissionPolicyStatus
 from pybernetes.api.equality import semantically_equal
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.apiserver.registry.strategy import Context, Strategy
 
 from .metadata import keep_metadata

@@ -17,7 +17,7 @@ from pybernetes.api.apiextensions.v1 import (
     CustomResourceDefinitionStatus,
 )
 from pybernetes.api.equality import semantically_equal
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.apiserver.registry.strategy import Context, Strategy
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pybernetes.api.equality import semantically_equal
 from pybernetes.api.field import FieldError, Path, forbidden, internal
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.resource.v1 import (
     DeviceRequest,
     ResourceClaim,

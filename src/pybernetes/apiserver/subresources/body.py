@@ -6,9 +6,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pybernetes.api import strict, zeros
+from pybernetes.api import strict
 from pybernetes.api.base import Kind, Struct
 from pybernetes.api.errors import BadRequest
+from pybernetes.api.gocompat import goencoder
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
 from pybernetes.net.http import Request, Response
@@ -67,9 +68,9 @@ def answer_object(
     """An object of a kind that is not stored. One that belongs to a resource can be a Table as well."""
     obj.kind, obj.api_version = type(obj).__name__, api_version
     if of is None:
-        return write(zeros.encode(obj), output_format(request.headers, request.info.query), status)
+        return write(goencoder.encode(obj), output_format(request.headers, request.info.query), status)
     form = output_format(request.headers, request.info.query, transforms=TRANSFORMS)
-    return answer(request, of, zeros.encode(obj), form, status)
+    return answer(request, of, goencoder.encode(obj), form, status)
 
 
 def success(request: Request, status: int = 201) -> Response:

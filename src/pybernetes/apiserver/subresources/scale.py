@@ -11,12 +11,12 @@ from pybernetes.api import labels
 from pybernetes.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
 from pybernetes.api.autoscaling.validation import validate_scale
 from pybernetes.api.errors import BadRequest, Conflict, InternalError, Invalid
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.managedfields import apply as merge
 from pybernetes.api.managedfields import node_of, record_update
 from pybernetes.api.managedfields.resetfields import exclude
 from pybernetes.api.managedfields.scale import Mappings, to_parent, to_scale
 from pybernetes.api.meta.v1 import ManagedFieldsEntry, ObjectMeta
-from pybernetes.api.quote import quote
 from pybernetes.api.scheme import encoder
 from pybernetes.net.http import Request, Response
 

@@ -10,9 +10,9 @@ from pybernetes.api.authentication.defaults import set_token_request_defaults
 from pybernetes.api.authentication.v1 import TokenRequest, TokenRequestSpec, TokenRequestStatus
 from pybernetes.api.errors import BadRequest, Conflict, InternalError, Invalid, PathNotFound
 from pybernetes.api.field import FieldError, invalid
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.managedfields import record_update
 from pybernetes.api.meta.v1 import ObjectMeta
-from pybernetes.api.quote import quote
 from pybernetes.api.randomness import new_uid
 from pybernetes.api.times import rfc3339
 from pybernetes.net.http import Request, Response

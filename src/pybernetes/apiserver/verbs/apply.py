@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from pybernetes.api import gojson
 from pybernetes.api.errors import BadRequest, Conflict
+from pybernetes.api.gocompat import gojson
 from pybernetes.api.managedfields import apply as merge
 from pybernetes.api.managedfields import node_of, resetfields
 from pybernetes.net.http import Request

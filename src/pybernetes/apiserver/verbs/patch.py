@@ -12,13 +12,15 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from pybernetes.api import gojson, goprint, jsonpatch, mergepatch, strict, zeros
+from pybernetes.api import strict
 from pybernetes.api.base import Struct
 from pybernetes.api.errors import BadRequest, Invalid
 from pybernetes.api.field import FieldError, forbidden, invalid, required
+from pybernetes.api.gocompat import goencoder, gojson, goprint
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.normalize import normalizer
-from pybernetes.api.quote import quote
-from pybernetes.api.walking import Walk
+from pybernetes.api.patch import json_patch, merge_patch
+from pybernetes.api.slow_decoder import Walk
 from pybernetes.net.http import Request, Response
 from pybernetes.store.watchers import Item
 
@@ -107,7 +109,7 @@ async def patch_object(store: ResourceStore, name: str, patch: Patch, options: W
             return store.custom.read_patched(outcome, patch, options.field_validation, context.warnings)
         visible = store.from_storage(old)
         visible.kind, visible.api_version = resource.kind, resource.api_version
-        outcome = patch.apply(msgspec.json.decode(zeros.encode(visible)))
+        outcome = patch.apply(msgspec.json.decode(goencoder.encode(visible)))
         new: Any = decode_patched(outcome, patch, resource.type, resource.api_version, options, context.warnings)
         new = store.to_storage(new)
         store.strategy.default(new)
@@ -132,15 +134,15 @@ def patcher(kind: str, body: bytes, cls: type[Struct] | None) -> Patch:
     """
     if kind == JSON_PATCH:
         change, pairs = _read(body, "error decoding patch: ")
-        operations = jsonpatch.check(change)
+        operations = json_patch.check(change)
         repeated = [f"json patch {problem}" for problem in gojson.duplicates(pairs)]
-        problems = [*repeated, *jsonpatch.unknown_fields(operations)]
-        return Patch(lambda document: jsonpatch.apply(document, operations), problems, touched=_visited(operations))
+        problems = [*repeated, *json_patch.unknown_fields(operations)]
+        return Patch(lambda document: json_patch.apply(document, operations), problems, touched=_visited(operations))
     if kind == MERGE:
         change, pairs = _read(body, "error decoding patch: ")
-        fields = mergepatch.check(change)
-        return Patch(lambda document: mergepatch.apply(document, fields), gojson.duplicates(pairs), touched=change)
-    from pybernetes.api.strategicmerge import strategic_merge
+        fields = merge_patch.check(change)
+        return Patch(lambda document: merge_patch.apply(document, fields), gojson.duplicates(pairs), touched=change)
+    from pybernetes.api.patch.strategic_merge import strategic_merge
 
     assert cls is not None
     change, pairs = _read(body, "")
@@ -247,7 +249,7 @@ def _visited(operations: list[dict[str, Any] | None]) -> dict[str, Any]:
         for pointer in ((operation or {}).get(end) for end in ("path", "from")):
             at = visited
             for name in (pointer or "").split("/")[1:-1]:
-                at = at.setdefault(jsonpatch.unescape(name), {})
+                at = at.setdefault(json_patch.unescape(name), {})
     return visited
 
 
@@ -255,7 +257,7 @@ def _walker(patch: Patch) -> Walk | None:
     """In whose words a strategic merge patch is refused; the others become JSON again, and the decoder speaks."""
     if not patch.shown:
         return None
-    from pybernetes.api.unstructured import Converter
+    from pybernetes.api.gocompat.unstructured import Converter
 
     return Converter()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 _ANSWERS = {
     400: "the server rejected our request for an unknown reason",

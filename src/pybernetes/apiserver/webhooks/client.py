@@ -12,7 +12,7 @@ import ssl
 from typing import Any
 from urllib.parse import urlsplit
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.client.http import ConnectionFailed, HTTPClient, TooLarge
 from pybernetes.trace import recorder
 from pybernetes.version import GIT_VERSION

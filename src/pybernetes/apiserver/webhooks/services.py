@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 from ..registry.lister import lister
 from ..registry.registry import Registry

@@ -13,8 +13,8 @@ import msgspec
 from pybernetes.api.batch.cron import CronError, load_location
 from pybernetes.api.batch.v1 import CronJob, CronJobSpec, CronJobStatus, Job, JobSpec, JobTemplateSpec
 from pybernetes.api.core.v1.reference import ObjectReference
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
-from pybernetes.api.quote import quote
 from pybernetes.api.times import rfc3339
 from pybernetes.client.keys import controller_reference, uid_of
 

@@ -18,9 +18,9 @@ from pybernetes.api.apps.v1 import Deployment, ReplicaSet, StatefulSet
 from pybernetes.api.core.podconditions import update_pod_condition
 from pybernetes.api.core.v1.pod import Pod, PodCondition
 from pybernetes.api.core.v1.replicationcontroller import ReplicationController
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.meta.v1.objectmeta import OwnerReference
 from pybernetes.api.policy.v1 import PodDisruptionBudget
-from pybernetes.api.quote import quote
 from pybernetes.api.times import rfc3339
 from pybernetes.client.events import NORMAL, WARNING
 from pybernetes.client.informer import Informer

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import ObjectReference
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.meta.v1 import ObjectMeta, OwnerReference, PartialObjectMetadata
-from pybernetes.api.quote import quote
 from pybernetes.api.resources import Resource
 from pybernetes.client.client import PropagationPolicy
 from pybernetes.client.discovery import discover

@@ -26,8 +26,8 @@ from pybernetes.api.core.volumebinding import (
     volume_size,
     wanted_size,
 )
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.quantity import Quantity
-from pybernetes.api.quote import quote
 from pybernetes.api.storage.v1 import StorageClass
 from pybernetes.client.events import NORMAL, WARNING
 

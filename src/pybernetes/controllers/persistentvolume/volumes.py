@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from pybernetes.api.core.volumebinding import same_mode
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.client.events import WARNING
 
 from ..meta import annotations_of, name_of

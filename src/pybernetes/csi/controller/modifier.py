@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeClaim
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.storage.v1 import VolumeAttributesClass
 from pybernetes.api.times import rfc3339
 from pybernetes.client.events import NORMAL, WARNING

@@ -22,7 +22,7 @@ from pybernetes.api.core.v1 import (
     SecretReference,
 )
 from pybernetes.api.core.volumebinding import SELECTED_NODE, annotations_of, claim_class
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.storage.v1 import CSINode, StorageClass, VolumeAttributesClass
 from pybernetes.client.events import NORMAL, WARNING
 from pybernetes.client.keys import Key, key_of, uid_of

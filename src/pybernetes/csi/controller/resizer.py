@@ -11,8 +11,8 @@ from typing import Any, Final
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from pybernetes.api.core.volumebinding import volume_size, wanted_size
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.quantity import parse
-from pybernetes.api.quote import quote
 from pybernetes.api.times import rfc3339
 from pybernetes.client.events import NORMAL, WARNING
 from pybernetes.client.keys import Key, key_of, uid_of

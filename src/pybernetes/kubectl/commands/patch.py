@@ -122,10 +122,10 @@ def apply_locally(obj: dict[str, Any], patch: Any, kind: str) -> dict[str, Any]:
     if isinstance(patch, bytes) or (kind != "json" and not isinstance(patch, dict)):
         raise CLIError("Invalid JSON Patch" if kind == "merge" else "invalid JSON document")
     if kind == "json":
-        from pybernetes.api import jsonpatch
+        from pybernetes.api.patch import json_patch
 
         try:
-            found: dict[str, Any] = jsonpatch.apply(obj, patch)
+            found: dict[str, Any] = json_patch.apply(obj, patch)
         except Exception as error:
             # The server's error says only that the patch does not apply; what it comes from says why.
             problem = str(error.__context__ or error).removeprefix("error decoding patch: ")

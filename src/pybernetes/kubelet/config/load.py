@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from pybernetes.api import mergepatch, strict
+from pybernetes.api import strict
+from pybernetes.api.patch import merge_patch
 from pybernetes.api.times import parse_duration
 
 from .types import (
@@ -155,7 +156,7 @@ def load(data: bytes, drop_ins: Sequence[tuple[str, bytes]] = ()) -> KubeletConf
     value = _document(data)
     for name, content in drop_ins:
         try:
-            value = mergepatch.apply(value, _document(content))
+            value = merge_patch.apply(value, _document(content))
         except KubeletConfigError as error:
             raise KubeletConfigError(f"{name}: {error}") from None
     try:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pybernetes.api import scheme
 from pybernetes.api.core.v1 import Container, ContainerPort, Pod, PodSpec, Service
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.meta.v1 import ObjectMeta
-from pybernetes.api.quote import quote
 from pybernetes.component import offload
 
 from ..cgroups.container import ContainerSettings, linux_resources, overhead_resources, sandbox_resources

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from pybernetes.api.core.v1 import Pod, PodDNSConfigOption, PodSpec
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 from ..runtime.types import full_name
 

@@ -14,9 +14,9 @@ from typing import Final
 from pybernetes.api import names
 from pybernetes.api.core.podresources import parsed
 from pybernetes.api.core.v1 import Container, ObjectFieldSelector, Pod, PodSpec, ResourceFieldSelector
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.quantity import Quantity, parse
-from pybernetes.api.quote import quote
 
 from ..node.facts import NodeFacts
 from ..runtime.types import AnyContainer

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import ConfigMap, EnvVarSource, FileKeySelector, Pod, PodSpec, Secret, Service
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.meta.v1 import ObjectMeta
-from pybernetes.api.quote import quote
 from pybernetes.client.keys import uid_of
 from pybernetes.component import offload
 

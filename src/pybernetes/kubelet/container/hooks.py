@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from pybernetes.api.core.v1 import HTTPGetAction, LifecycleHandler, Pod
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import WARNING, EventRecorder
 from pybernetes.cri.errors import CRIError

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from pybernetes.api import names
 from pybernetes.api.core.v1 import Pod, PodSpec
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.meta.v1 import ObjectMeta
-from pybernetes.api.quote import quote
 
 HOSTNAME_MAX: Final = 63
 FQDN_MAX: Final = 64

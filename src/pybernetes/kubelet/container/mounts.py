@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pybernetes.api.core.v1 import Pod, VolumeMount
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 from ..error_text import why
 from ..runtime.types import AnyContainer

@@ -22,7 +22,7 @@ from pybernetes.api.core.v1 import (
     SecurityContext,
     SELinuxOptions,
 )
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.cri.hidden import MASKED_PATHS, READONLY_PATHS
 
 from ..runtime.types import AnyContainer, full_name

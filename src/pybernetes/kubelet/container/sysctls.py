@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pybernetes.api.core.v1 import Pod
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 from ..pod.refusal import PodRefused
 

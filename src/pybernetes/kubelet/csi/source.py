@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeSpec, Pod, PodSpec, SecretReference, Volume
 from pybernetes.api.core.volumebinding import volume_size
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.storage.v1 import CSIDriver, CSIDriverSpec
 from pybernetes.client.keys import uid_of
 from pybernetes.csi import v1

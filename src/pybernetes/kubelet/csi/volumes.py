@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod, Secret, Volume
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.storage.v1 import CSIDriver, CSIDriverSpec
 from pybernetes.client.client import Client
 from pybernetes.client.keys import key_of, uid_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pybernetes.api.core.podrequests import pod_limits
 from pybernetes.api.core.podresources import parsed, quantity
 from pybernetes.api.core.v1 import Pod, PodSpec
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.quantity import Quantity
-from pybernetes.api.quote import quote
 
 from .thresholds import EPHEMERAL_STORAGE
 from .usage import PodUsage

@@ -17,7 +17,7 @@ from typing import Any, Final
 from pybernetes.api.core.containers import AnyContainer
 from pybernetes.api.core.image import parse_reference
 from pybernetes.api.core.v1 import ObjectReference, Pod, Secret
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.times import format_duration
 from pybernetes.client.clock import Clock
 from pybernetes.client.events import NORMAL, WARNING, EventRecorder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.times import format_duration
 from pybernetes.cri.errors import code_name
 from pybernetes.version import GIT_VERSION

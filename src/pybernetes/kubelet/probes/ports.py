@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.intstr import IntOrString
-from pybernetes.api.quote import quote
 
 from ..runtime.types import AnyContainer
 from .outcome import ProbeError

@@ -203,6 +203,6 @@ def tail_start(file: BinaryIO, lines: int) -> int:
 
 
 def _quoted(text: str | bytes) -> str:
-    from pybernetes.api.quote import quote
+    from pybernetes.api.gocompat.quote import quote
 
     return quote(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybernetes.api.core.connect import PodLogOptions, decode, validate_log_options
 from pybernetes.api.core.v1 import Pod
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.times import parse_time
 from pybernetes.component import offload
 from pybernetes.cri import v1 as cri

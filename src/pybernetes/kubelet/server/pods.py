@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybernetes.api import zeros
 from pybernetes.api.core.v1 import Container, Pod, PodSpec
+from pybernetes.api.gocompat import goencoder
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.keys import copy
 from pybernetes.cri import v1 as cri
@@ -56,5 +56,5 @@ async def running_pods(call: Call) -> Response:
 
 def pod_list(pods: Iterable[Pod]) -> Response:
     """Pods as a PodList; their kind is not said again."""
-    items = [zeros.encode(msgspec.structs.replace(each, kind=None, api_version=None)) for each in pods]
+    items = [goencoder.encode(msgspec.structs.replace(each, kind=None, api_version=None)) for each in pods]
     return json(b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[%b]}\n' % b",".join(items))

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 from pybernetes.api.core.v1 import Pod
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.client.clock import Clock
 from pybernetes.net.channels import STDERR, STDOUT
 from pybernetes.net.duplex import Duplex

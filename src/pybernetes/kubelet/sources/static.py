@@ -8,15 +8,16 @@ from typing import Any, Final
 
 import msgspec
 
-from pybernetes.api import gojson, strict
+from pybernetes.api import strict
 from pybernetes.api.core.defaults.pod import default_pod
 from pybernetes.api.core.podconfigmaps import config_map_names
 from pybernetes.api.core.podsecrets import secret_names
 from pybernetes.api.core.v1 import Pod, PodSpec, PodStatus, Toleration
 from pybernetes.api.core.validation.pod import validate_pod_create
 from pybernetes.api.field import aggregate
+from pybernetes.api.gocompat import gojson
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.normalize import normalizer
-from pybernetes.api.quote import quote
 from pybernetes.api.yaml import YAMLProblem, yaml_to_json
 
 from ..runtime import labels

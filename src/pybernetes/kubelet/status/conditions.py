@@ -7,7 +7,7 @@ from typing import Final
 
 from pybernetes.api.core.podresources import is_sidecar
 from pybernetes.api.core.v1 import Container, ContainerStatus, Pod, PodCondition, PodStatus
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 from ..pod.actions import sandbox_changed
 from ..pod.restarts import ALL_CONTAINERS_RESTARTING, all_removed, should_restart_all

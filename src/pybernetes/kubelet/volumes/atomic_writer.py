@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.component.removal import remove_tree
 
 DATA: Final = "..data"

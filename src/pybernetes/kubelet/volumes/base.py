@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 
 class VolumeError(Exception):

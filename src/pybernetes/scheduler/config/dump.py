@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from pybernetes.api import zeros
 from pybernetes.api.base import Struct
+from pybernetes.api.gocompat import goencoder
 from pybernetes.api.yaml import json_to_yaml
 from pybernetes.client.keys import copy
 
@@ -20,7 +20,7 @@ def dump(config: KubeSchedulerConfiguration) -> bytes:
     for profile in config.profiles or ():
         for each in profile.plugin_config or ():
             if isinstance(each.args, Struct):
-                zeros.fill(each.args)
+                goencoder.fill(each.args)
     config = copy(config)  # by which arguments of plugins become plain values
     connection = config.client_connection
     if connection is not None:
@@ -41,7 +41,7 @@ def dump(config: KubeSchedulerConfiguration) -> bytes:
             if ignored and each.name == "NodeResourcesFit" and each.args is not None:
                 each.args["ignoredResources"] = sorted({*(each.args.get("ignoredResources") or ()), *ignored})
         profile.plugin_config = sorted(profile.plugin_config or (), key=lambda each: each.name or "") or None
-    found = msgspec.json.decode(zeros.encode(config))
+    found = msgspec.json.decode(goencoder.encode(config))
     qps = found["clientConnection"].get("qps", 0)
     if qps == int(qps):  # Go prints no point where none is needed
         found["clientConnection"]["qps"] = int(qps)

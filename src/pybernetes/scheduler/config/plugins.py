@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 from .v1.types import Plugin, Plugins, PluginSet
 

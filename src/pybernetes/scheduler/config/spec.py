@@ -6,7 +6,7 @@ from typing import Any
 
 from pybernetes.api import strict
 from pybernetes.api.configfile import ConfigError
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 from ..extender import HTTPExtender
 from ..framework.plugin import EXTENSION_POINTS, Plugin

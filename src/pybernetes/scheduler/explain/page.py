@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.client.health import Page
 
 from ..scheduler import Scheduler

@@ -10,7 +10,7 @@ from ...cel.escaping import RESERVED
 from ...core.validation.common import validate_qualified_name
 from ...equality import semantically_equal
 from ...field import FieldError, Path, duplicate, invalid, not_supported, required
-from ...goform import go_form
+from ...gocompat.goform import go_form
 from ...meta.validation import validate_conditions, validate_object_meta
 from ...names import is_dns1035_label, is_dns1123_subdomain, name_is_dns_subdomain
 from ..v1 import (

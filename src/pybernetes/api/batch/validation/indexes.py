@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ...quote import quote
+from ...gocompat.quote import quote
 
 _is_integer = re.compile("[+-]?[0-9]{1,19}", re.ASCII).fullmatch
 

@@ -18,7 +18,7 @@ from ...core.v1.pod import PodSpec, PodTemplateSpec
 from ...core.validation.podtemplate import validate_pod_template_spec
 from ...equality import semantically_equal
 from ...field import FieldError, Path, invalid, not_supported, required, too_long
-from ...goform import go_form
+from ...gocompat.goform import go_form
 from ...labels import NOTHING
 from ...meta.v1.objectmeta import ObjectMeta
 from ...meta.validation import (

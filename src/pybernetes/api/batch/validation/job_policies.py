@@ -8,8 +8,8 @@ from typing import Final
 
 from ... import names
 from ...field import OMIT, FieldError, Path, duplicate, invalid, not_supported, required, too_long, too_many
+from ...gocompat.quote import quote
 from ...meta.validation import validate_not_negative
-from ...quote import quote
 from ..v1 import (
     JobSpec,
     PodFailurePolicyOnExitCodesRequirement,

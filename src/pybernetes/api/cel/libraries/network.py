@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from ipaddress import IPv4Address, IPv6Address
 
-from ...quote import quote
+from ...gocompat.quote import quote
 from ..functions import Library, function, method
 from ..types import BOOL, INT, STRING, opaque
 from ..values import EvaluationError, Opaque

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...quote import quote
+from ...gocompat.quote import quote
 from ..functions import Library, function, method
 from ..types import BOOL, INT, STRING, Type
 from ..values import UINT_MAX, EvaluationError, Opaque

@@ -10,7 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ...apiextensions.patterns import PatternError, compile_pattern
-from ...quote import number
+from ...gocompat.quote import number
 from ..functions import Library, Overload, function, method
 from ..types import (
     BOOL,

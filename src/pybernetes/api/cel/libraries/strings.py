@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ...quote import quote as go_quote
+from ...gocompat.quote import quote as go_quote
 from ..functions import Library, function, method
 from ..types import INT, LIST_DYN, STRING, Type, list_of
 from ..values import Duration, EvaluationError, Timestamp, show, type_of

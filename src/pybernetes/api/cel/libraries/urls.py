@@ -6,7 +6,7 @@ import re
 from urllib.parse import quote as percent
 from urllib.parse import unquote, unquote_plus
 
-from ...quote import quote
+from ...gocompat.quote import quote
 from ..functions import Library, function, method
 from ..types import BOOL, STRING, Type, list_of, map_of
 from ..values import EvaluationError, Opaque

@@ -9,7 +9,7 @@ import msgspec
 
 from ... import names
 from ...field import FieldError, Path, invalid, not_supported, required, too_long
-from ...goform import go_values
+from ...gocompat.goform import go_values
 from ...meta.validation import NOT_NEGATIVE
 from ...quantity import Quantity
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from ...field import FieldError, Path, forbidden, invalid, required, too_long
-from ...gojson import syntax_problem, word
+from ...gocompat.gojson import syntax_problem, word
 from ...meta.validation import METADATA, validate_immutable, validate_object_meta, validate_object_meta_update
 from ...names import is_config_map_key, name_is_dns_subdomain
 from ..v1.configuration import ConfigMap, Secret

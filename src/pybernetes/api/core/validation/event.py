@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ...equality import semantically_equal
 from ...field import FieldError, Path, invalid, required
-from ...goform import go_field
+from ...gocompat.goform import go_field
 from ...meta.validation import IMMUTABLE, validate_object_meta, validate_object_meta_update
 from ...names import is_dns1123_subdomain, is_qualified_name, name_is_dns_subdomain
 from ..v1.event import Event

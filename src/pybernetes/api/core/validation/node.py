@@ -10,13 +10,13 @@ import msgspec
 
 from ...addresses import is_valid_cidr_for_legacy_field, parse_cidr
 from ...field import FieldError, Path, duplicate, forbidden, internal, invalid, not_supported, required
-from ...godiff import in_order
-from ...goform import go_form
-from ...gojson import syntax_problem
+from ...gocompat.godiff import in_order
+from ...gocompat.goform import go_form
+from ...gocompat.gojson import syntax_problem
+from ...gocompat.quote import quote
 from ...meta.validation import validate_label_name, validate_object_meta, validate_object_meta_update
 from ...names import DNS1123_SUBDOMAIN_MAX, is_config_map_key, is_label_value, name_is_dns_subdomain
 from ...quantity import parse
-from ...quote import quote
 from ..v1.affinity import Taint
 from ..v1.node import ConfigMapNodeConfigSource, Node, NodeConfigSource, NodeSpec, NodeStatus
 from .common import POSITIVE, dns1123_label, dns1123_subdomain

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
-from ...godiff import diff
-from ...goform import go_form, go_values
+from ...gocompat.godiff import diff
+from ...gocompat.goform import go_form, go_values
 from ...meta.validation import IMMUTABLE, validate_immutable, validate_object_meta, validate_object_meta_update
 from ...names import is_label_value, name_is_dns_subdomain, range_error
 from ...quantity import parse

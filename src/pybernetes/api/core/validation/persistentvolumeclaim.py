@@ -9,8 +9,8 @@ import msgspec
 
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
-from ...godiff import diff, in_key_order
-from ...goform import go_values
+from ...gocompat.godiff import diff, in_key_order
+from ...gocompat.goform import go_values
 from ...meta.validation import (
     IMMUTABLE,
     validate_immutable,

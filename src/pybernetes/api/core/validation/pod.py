@@ -9,8 +9,8 @@ import msgspec
 
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
-from ...godiff import diff
-from ...goform import go_values
+from ...gocompat.godiff import diff
+from ...gocompat.goform import go_values
 from ...meta.validation import METADATA, validate_object_meta, validate_object_meta_update
 from ...names import name_is_dns_subdomain, range_error
 from ..v1.affinity import Affinity, NodeAffinity, NodeSelectorTerm

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from ...field import FieldError, Path, forbidden, invalid
+from ...gocompat.quote import quote
 from ...meta.v1.objectmeta import ObjectMeta
-from ...quote import quote
 from ..containers import all_containers, all_containers_with_path
 from ..v1.affinity import Toleration
 from ..v1.pod import Pod, PodSpec

@@ -8,8 +8,8 @@ import msgspec
 
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid
+from ...gocompat.quote import quote
 from ...meta.validation import METADATA, validate_object_meta_update
-from ...quote import quote
 from ..podresources import is_sidecar, qos_class
 from ..v1.compute import ResourceRequirements
 from ..v1.container import Container

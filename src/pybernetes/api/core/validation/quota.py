@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...field import MAX_REPEATED, FieldError, Path, duplicate, forbidden, invalid, required
-from ...godiff import in_order
+from ...gocompat.godiff import in_order
 from ...meta.validation import IMMUTABLE, validate_object_meta, validate_object_meta_update
 from ...names import is_qualified_name, name_is_dns_subdomain
 from ...quantity import Quantity, parse

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from ...field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from ...gocompat.quote import quote
 from ...meta.v1.labelselector import LabelSelector
 from ...meta.validation import validate_label_name, validate_label_selector
 from ...names import is_decimal_integer, is_label_value
-from ...quote import quote
 from ..v1.affinity import (
     Affinity,
     NodeAffinity,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ...addresses import is_valid_cidr_for_legacy_field, is_valid_ip_for_legacy_field, parse_ip
 from ...field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
-from ...godiff import in_order
+from ...gocompat.godiff import in_order
 from ...meta.validation import validate_labels, validate_object_meta, validate_object_meta_update
 from ...names import (
     is_dns1123_label,

@@ -6,7 +6,7 @@ from typing import Final
 
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
-from ...goform import go_form
+from ...gocompat.goform import go_form
 from ...meta.validation import validate_object_meta
 from ...names import name_is_dns_label, name_is_dns_subdomain
 from ..mandatory import EXEMPT, flow_schemas

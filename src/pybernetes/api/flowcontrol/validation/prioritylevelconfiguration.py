@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, not_supported, required
-from ...goform import go_form
+from ...gocompat.goform import go_form
 from ...meta.validation import METADATA, validate_object_meta
 from ...names import name_is_dns_subdomain
 from ..mandatory import EXEMPT, priority_level_configurations

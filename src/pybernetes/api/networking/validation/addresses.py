@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ...addresses import is_valid_cidr, is_valid_ip, parse_cidr
 from ...field import FieldError, Path, invalid, required
-from ...godiff import in_order
+from ...gocompat.godiff import in_order
 from ...meta.validation import IMMUTABLE, validate_object_meta, validate_object_meta_update
 from ...names import is_dns1123_subdomain, is_path_segment_name, name_is_dns_subdomain
 from ..v1 import IPAddress, ServiceCIDR

@@ -11,7 +11,7 @@ from ...core.validation.common import validate_dns1123_label
 from ...core.validation.scheduling import validate_node_selector
 from ...equality import semantically_equal
 from ...field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long, too_many
-from ...goform import go_form
+from ...gocompat.goform import go_form
 from ...meta.validation import IMMUTABLE, validate_conditions, validate_object_meta_update
 from ..v1 import (
     AllocatedDeviceStatus,

@@ -7,7 +7,7 @@ from typing import Final
 from ...core.validation.common import validate_dns1123_label, validate_dns1123_subdomain
 from ...equality import semantically_equal
 from ...field import FieldError, Path, invalid, not_supported, required
-from ...goform import go_form
+from ...gocompat.goform import go_form
 from ...meta.validation import (
     IMMUTABLE,
     validate_label_name,

@@ -8,7 +8,7 @@ from ...core.v1.affinity import NodeSelector
 from ...core.validation.common import validate_dns1123_label
 from ...core.validation.scheduling import validate_node_selector
 from ...field import FieldError, Path, invalid, required
-from ...goform import go_values
+from ...gocompat.goform import go_values
 from ...meta.validation import IMMUTABLE, validate_object_meta, validate_object_meta_update
 from ...names import name_is_dns_subdomain
 from ..v1 import CounterSet, Device, ResourcePool, ResourceSlice, ResourceSliceSpec

@@ -15,8 +15,8 @@ from ...core.validation.common import (
     validate_dns1123_subdomain,
 )
 from ...field import FieldError, Path, duplicate, forbidden, invalid, repeated, required, too_long, too_many
+from ...gocompat.quote import quote
 from ...meta.validation import validate_label_name
-from ...quote import quote
 from ..v1 import DeviceSelector, OpaqueDeviceConfiguration
 
 MAX_POOL_NAME: Final = 253

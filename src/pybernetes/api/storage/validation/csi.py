@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ...core.validation.common import validate_csi_driver_name, validate_nonnegative_quantity
 from ...equality import semantically_equal
 from ...field import FieldError, Path, duplicate, invalid, not_supported, required
-from ...goform import go_form
+from ...gocompat.goform import go_form
 from ...meta.validation import (
     IMMUTABLE,
     has_invalid_label_value,

@@ -8,7 +8,7 @@ from ...core.validation.common import validate_csi_driver_name
 from ...core.validation.persistentvolume import validate_persistent_volume_spec
 from ...equality import semantically_equal
 from ...field import FieldError, Path, forbidden, invalid, required, too_long
-from ...goform import go_form
+from ...gocompat.goform import go_form
 from ...meta.validation import IMMUTABLE, validate_object_meta
 from ...names import MAX_ID, name_is_dns_subdomain, range_error
 from ..v1 import (

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pybernetes.api.core.v1 import Namespace, Pod, PodSpec
 from pybernetes.api.errors import InternalError, Invalid
 from pybernetes.api.field import FieldError
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.meta.v1 import ObjectMeta
-from pybernetes.api.quote import quote
 
 from ...registry.lister import Lister, lister
 from ..plugin import CREATE, UPDATE, Attributes, Plugin, forbidden

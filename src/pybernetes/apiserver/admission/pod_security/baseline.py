@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pybernetes.api.core.containers import AnyContainer, all_containers
 from pybernetes.api.core.v1 import PodSpec
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 from .wording import Annotations, Judge, Violation, named, offending, plural, quoted, setters
 

@@ -6,15 +6,15 @@ import base64
 import copy
 from typing import Any
 
-from pybernetes.api import jsonpatch
 from pybernetes.api.admissionregistration.expressions import ObjectValue
 from pybernetes.api.cel.types import Type
 from pybernetes.api.cel.values import Duration, Optional, Timestamp
 from pybernetes.api.errors import PatchNotApplicable
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.managedfields.merge import merge
 from pybernetes.api.managedfields.node import LIST, MAP, Node, shape
 from pybernetes.api.managedfields.validate import problems
-from pybernetes.api.quote import quote
+from pybernetes.api.patch import json_patch
 
 
 class Unfit(Exception):
@@ -57,7 +57,7 @@ def patched(document: dict[str, Any], operations: list[Any]) -> dict[str, Any]:
             each["value"] = to_json(value)
         made.append(each)
     try:
-        result: dict[str, Any] = jsonpatch.apply(copy.deepcopy(document), made)
+        result: dict[str, Any] = json_patch.apply(copy.deepcopy(document), made)
     except PatchNotApplicable as error:
         why = error.why.partition(": ")[2] or error.why
         if "testing value" in why or "testing path" in why:

@@ -8,7 +8,7 @@ from pybernetes.api.admissionregistration.expressions import Composition
 from pybernetes.api.cel.environment import PER_CALL_LIMIT
 from pybernetes.api.cel.types import Type
 from pybernetes.api.cel.values import CostLimitExceeded, EvaluationError
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 _TYPE = Type("object", "kubernetes.variables", fields={})
 

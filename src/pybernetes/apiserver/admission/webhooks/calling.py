@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybernetes.api.errors import APIError, BadRequest, Forbidden, InternalError
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.resources import Resource
 from pybernetes.trace import recorder
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from pybernetes.api import jsonpatch
 from pybernetes.api.errors import APIError, BadRequest, InternalError, PatchNotApplicable
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
+from pybernetes.api.patch import json_patch
 from pybernetes.api.resources import Resource
 
 from .. import documents
@@ -86,7 +86,7 @@ class MutatingDispatcher(Dispatcher):
 
     async def _patch(self, hook: Hook, attributes: Attributes, target: Resource, patch: bytes) -> bool:
         try:
-            operations = jsonpatch.check(msgspec.json.decode(patch))
+            operations = json_patch.check(msgspec.json.decode(patch))
         except (msgspec.DecodeError, RecursionError, BadRequest) as error:
             raise Failure(hook.name, f"received undecodable patch in webhook response: {error}") from None
         except APIError as error:
@@ -102,7 +102,7 @@ class MutatingDispatcher(Dispatcher):
         assert before is not None
         encoded = msgspec.json.encode(before)
         try:
-            patched = jsonpatch.apply(before, operations)
+            patched = json_patch.apply(before, operations)
         except PatchNotApplicable as error:
             raise InternalError(error.why.partition(": ")[2] or error.why) from None
         except APIError as error:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from pybernetes.api.errors import APIError
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 
 class Unusable(Exception):

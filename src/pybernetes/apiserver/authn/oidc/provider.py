@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.client.http import HTTPClient
 
 from .. import jwt

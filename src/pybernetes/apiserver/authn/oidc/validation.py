@@ -12,8 +12,8 @@ from pybernetes.api.cel.libraries.urls import parse_url
 from pybernetes.api.cel.literals import walk
 from pybernetes.api.cel.types import BOOL
 from pybernetes.api.field import FieldError, Path, duplicate, invalid, required, too_many
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.names import is_dns1123_subdomain, is_http_path
-from pybernetes.api.quote import quote
 
 from .configuration import (
     AuthenticationConfiguration,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pybernetes.api.authorization.v1 import SubjectRulesReviewStatus
 from pybernetes.api.fields import EQUALS
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.rbac.v1 import ClusterRole
 
 from ...requestinfo import RequestInfo

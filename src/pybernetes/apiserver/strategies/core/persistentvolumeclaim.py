@@ -12,8 +12,8 @@ from pybernetes.api.core.v1.persistentvolumeclaim import (
 from pybernetes.api.core.v1.reference import TypedLocalObjectReference, TypedObjectReference
 from pybernetes.api.core.validation.persistentvolumeclaim import STORAGE_CLASS
 from pybernetes.api.field import Path
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.quantity import parse
-from pybernetes.api.quote import quote
 from pybernetes.apiserver.registry.strategy import Context, Strategy
 
 

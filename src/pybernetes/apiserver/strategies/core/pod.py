@@ -14,6 +14,7 @@ import msgspec
 
 from pybernetes.api import names
 from pybernetes.api.addresses import warnings_for_ip
+from pybernetes.api.byte_cache import Remembered
 from pybernetes.api.core.containers import all_containers
 from pybernetes.api.core.defaults.pod import mirror_service_account
 from pybernetes.api.core.disabled import drop_disabled_pod_fields, drop_disabled_status_fields
@@ -28,7 +29,6 @@ from pybernetes.api.equality import semantically_equal
 from pybernetes.api.field import FieldError, Path
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.meta.validation import METADATA, validate_object_meta
-from pybernetes.api.remember import Remembered
 from pybernetes.api.resources import Resource
 from pybernetes.apiserver.registry.strategy import Context, Prepare, Strategy, ValidateUpdate
 

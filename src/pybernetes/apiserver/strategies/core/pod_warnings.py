@@ -18,8 +18,8 @@ from pybernetes.api.core.validation.podannotations import (
     app_armor_from_annotation,
 )
 from pybernetes.api.field import Path
+from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.names import is_label_value
-from pybernetes.api.quote import quote
 
 from .volume_warnings import volume_warnings
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from pybernetes.api.core.podresources import quantity
 from pybernetes.api.core.v1 import Volume, VolumeProjection
 from pybernetes.api.field import Path
-from pybernetes.api.quote import quote
+from pybernetes.api.gocompat.quote import quote
 
 _GONE: Final = (
     ("photon_persistent_disk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),

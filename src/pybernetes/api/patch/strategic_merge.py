@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from . import goprint, quote, schema
-from .base import Struct
-from .errors import BadRequest, PatchNotApplicable
+from .. import schema
+from ..base import Struct
+from ..errors import BadRequest, PatchNotApplicable
+from ..gocompat import goprint, quote
 
 _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"

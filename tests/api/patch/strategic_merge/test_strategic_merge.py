@@ -10,7 +10,7 @@ import yaml
 
 from pybernetes.api import scheme
 from pybernetes.api.errors import APIError
-from pybernetes.api.strategicmerge import strategic_merge
+from pybernetes.api.patch.strategic_merge import strategic_merge
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pybernetes.api.byte_cache import LONGEST, MOST, Remembered
 from pybernetes.api.core.v1 import Container, PodSpec
-from pybernetes.api.remember import LONGEST, MOST, Remembered
 
 
 def spec(image: str) -> PodSpec:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .errors import BadRequest
+from ..errors import BadRequest
 
 _GO_TYPES = {str: "string", bool: "bool", int: "number", float: "number", list: "array"}
 

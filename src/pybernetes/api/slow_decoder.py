@@ -9,13 +9,13 @@ from base64 import b64encode
 from math import isfinite
 from typing import Any, Final
 
-from . import gojson
 from .base import Struct
-from .gojson import Number, Pairs
-from .gotypes import go_field, go_name
+from .gocompat import gojson
+from .gocompat.gojson import Number, Pairs
+from .gocompat.gotypes import go_field, go_name
+from .gocompat.quote import quote
 from .normalize import CANONICAL
 from .quantity import ERR_FORMAT
-from .quote import quote
 from .schema import ANY, LIST, MAP, STRUCT, FieldInfo, fields_by_wire
 
 MAX_PROBLEMS: Final = 100

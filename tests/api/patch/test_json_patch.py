@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pybernetes.api import jsonpatch
 from pybernetes.api.errors import BadRequest, PatchNotApplicable, RequestEntityTooLarge
+from pybernetes.api.patch import json_patch
 
 
 def op(kind: str, path: str, **more: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def op(kind: str, path: str, **more: Any) -> dict[str, Any]:
     ],
 )
 def test_operations_do_what_the_rfc_says(document: Any, operations: list[Any], want: Any) -> None:
-    assert jsonpatch.apply(document, operations) == want
+    assert json_patch.apply(document, operations) == want
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_operations_do_what_the_rfc_says(document: Any, operations: list[Any], w
     ],
 )
 def test_departures_of_the_servers_library_are_kept(document: Any, operations: list[Any], want: Any) -> None:
-    assert jsonpatch.apply(document, operations) == want
+    assert json_patch.apply(document, operations) == want
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_departures_of_the_servers_library_are_kept(document: Any, operations: l
 )
 def test_a_patch_that_does_not_fit_is_unprocessable(document: Any, operation: Any) -> None:
     with pytest.raises(PatchNotApplicable) as refused:
-        jsonpatch.apply(document, [operation])
+        json_patch.apply(document, [operation])
     assert refused.value.code == 422
     assert refused.value.why
 
@@ -113,25 +113,25 @@ def test_a_patch_that_does_not_fit_is_unprocessable(document: Any, operation: An
 )
 def test_what_is_no_patch_is_a_bad_request(patch: Any, message: str) -> None:
     with pytest.raises(BadRequest) as refused:
-        jsonpatch.apply({}, patch)
+        json_patch.apply({}, patch)
     assert str(refused.value) == message
 
 
 def test_too_many_operations_are_too_large() -> None:
-    assert jsonpatch.apply({}, [op("add", "/a", value=1)] * 10_000) == {"a": 1}
+    assert json_patch.apply({}, [op("add", "/a", value=1)] * 10_000) == {"a": 1}
     with pytest.raises(RequestEntityTooLarge, match="maximum operations in a JSON patch is 10000, got 10001"):
-        jsonpatch.apply({}, [op("add", "/a", value=1)] * 10_001)
+        json_patch.apply({}, [op("add", "/a", value=1)] * 10_001)
 
 
 def test_copies_may_not_grow_without_bound() -> None:
     with pytest.raises(PatchNotApplicable) as refused:
-        jsonpatch.apply({"a": ["x" * 1000]}, [op("copy", "/a/-", from_="/a")] * 100)
+        json_patch.apply({"a": ["x" * 1000]}, [op("copy", "/a/-", from_="/a")] * 100)
     assert "accumulated size" in refused.value.why
 
 
 def test_a_copy_is_independent_of_its_origin() -> None:
     document = {"a": {"b": 1}}
-    assert jsonpatch.apply(document, [op("copy", "/c", from_="/a"), op("replace", "/a/b", value=2)]) == {
+    assert json_patch.apply(document, [op("copy", "/c", from_="/a"), op("replace", "/a/b", value=2)]) == {
         "a": {"b": 2},
         "c": {"b": 1},
     }
@@ -139,11 +139,11 @@ def test_a_copy_is_independent_of_its_origin() -> None:
 
 def test_a_patch_can_be_applied_again() -> None:
     patch = [op("add", "/a", value=[]), op("add", "/a/-", value={"b": 1}), op("replace", "/a/0/b", value=2)]
-    assert [jsonpatch.apply({}, patch) for _ in range(2)] == [{"a": [{"b": 2}]}] * 2
+    assert [json_patch.apply({}, patch) for _ in range(2)] == [{"a": [{"b": 2}]}] * 2
 
 
 def test_unknown_fields_of_operations_are_named() -> None:
-    assert jsonpatch.unknown_fields([op("add", "/a", value=1), {"op": "add", "foo": 1}]) == [
+    assert json_patch.unknown_fields([op("add", "/a", value=1), {"op": "add", "foo": 1}]) == [
         'json patch unknown field "[1].foo"'
     ]
 
@@ -161,7 +161,7 @@ json_values = st.recursive(
 def test_adding_then_removing_a_new_key_changes_nothing(document: dict[str, Any], value: Any) -> None:
     before = copy.deepcopy(document)
     path = "/new~1key"
-    after = jsonpatch.apply(
+    after = json_patch.apply(
         copy.deepcopy(document), [op("add", path, value=value), op("test", path, value=value), op("remove", path)]
     )
     assert after == before
@@ -171,7 +171,7 @@ def test_adding_then_removing_a_new_key_changes_nothing(document: dict[str, Any]
 def test_every_key_can_be_tested_and_moved(document: dict[str, Any]) -> None:
     for key, value in document.items():
         path = "/" + key.replace("~", "~0").replace("/", "~1")
-        moved = jsonpatch.apply(
+        moved = json_patch.apply(
             copy.deepcopy(document), [op("test", path, value=value), op("move", "/elsewhere", from_=path)]
         )
         assert moved["elsewhere"] == value

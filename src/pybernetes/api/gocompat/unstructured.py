@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ..schema import LIST, MAP, STRUCT, FieldInfo
+from ..slow_decoder import Stack, Walk
 from .gojson import Number
 from .gotypes import go_field
-from .schema import LIST, MAP, STRUCT, FieldInfo
-from .walking import Stack, Walk
 
 _KINDS: Final = {str: "string", bool: "bool", int: "int64", float: "float64", Number: "float64", list: "slice"}
 _RESTORED: Final = {MAP: "map from", LIST: "slice from", STRUCT: "struct from:"}

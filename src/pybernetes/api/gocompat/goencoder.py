@@ -19,9 +19,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from .base import Struct
-from .schema import LIST, MAP, STRUCT, FieldInfo
-from .visits import Source, Visits, indented
+from ..base import Struct
+from ..compiled_visitors import Source, Visits, indented
+from ..schema import LIST, MAP, STRUCT, FieldInfo
 
 NULL: Final = msgspec.Raw(b"null")
 

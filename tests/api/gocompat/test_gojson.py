@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pybernetes.api import gojson
-from pybernetes.api.gojson import Number, Pairs, SyntaxProblem
+from pybernetes.api.gocompat import gojson
+from pybernetes.api.gocompat.gojson import Number, Pairs, SyntaxProblem
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
-from .errors import BadRequest, PatchNotApplicable, RequestEntityTooLarge
-from .quote import quote
+from ..errors import BadRequest, PatchNotApplicable, RequestEntityTooLarge
+from ..gocompat.quote import quote
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPY_BYTES: Final = 3 * 1024 * 1024

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pybernetes.api import mergepatch
 from pybernetes.api.errors import BadRequest
+from pybernetes.api.patch import merge_patch
 
 
 @pytest.mark.parametrize(
@@ -33,14 +33,14 @@ from pybernetes.api.errors import BadRequest
 )
 def test_the_patch_replaces_adds_and_removes(document: Any, patch: dict[str, Any], want: Any) -> None:
     before = copy.deepcopy((document, patch))
-    assert mergepatch.apply(document, patch) == want
+    assert merge_patch.apply(document, patch) == want
     assert (document, patch) == before
 
 
 def test_nulls_in_maps_inside_of_lists_go_as_the_servers_library_has_it() -> None:
-    assert mergepatch.apply({}, {"a": [{"b": None, "c": 1}, None]}) == {"a": [{"c": 1}, None]}
-    assert mergepatch.apply({"a": [0]}, {"a": [{"b": None}]}) == {"a": [{}]}
-    assert mergepatch.apply({"a": {"x": 1}}, {"a": [{"b": None}]}) == {"a": [{"b": None}]}
+    assert merge_patch.apply({}, {"a": [{"b": None, "c": 1}, None]}) == {"a": [{"c": 1}, None]}
+    assert merge_patch.apply({"a": [0]}, {"a": [{"b": None}]}) == {"a": [{}]}
+    assert merge_patch.apply({"a": {"x": 1}}, {"a": [{"b": None}]}) == {"a": [{"b": None}]}
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_nulls_in_maps_inside_of_lists_go_as_the_servers_library_has_it() -> Non
 )
 def test_what_is_no_object_is_a_bad_request(patch: Any, message: str) -> None:
     with pytest.raises(BadRequest) as refused:
-        mergepatch.check(patch)
+        merge_patch.check(patch)
     assert str(refused.value) == message
 
 
@@ -67,7 +67,7 @@ documents = st.dictionaries(st.sampled_from("abc"), json_values, max_size=3)
 
 @given(documents, documents)
 def test_a_patch_decides_which_keys_there_are_and_does_so_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
-    once = mergepatch.apply(document, patch)
-    assert mergepatch.apply(once, patch).keys() == once.keys()
+    once = merge_patch.apply(document, patch)
+    assert merge_patch.apply(once, patch).keys() == once.keys()
     assert all(patch[key] is not None for key in once.keys() - document.keys())
     assert not any(key in once for key, value in patch.items() if value is None)

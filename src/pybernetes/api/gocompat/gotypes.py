@@ -12,8 +12,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from .base import Struct
-from .schema import ANY, LIST, MAP, FieldInfo
+from ..base import Struct
+from ..schema import ANY, LIST, MAP, FieldInfo
 
 
 class GoField(NamedTuple):

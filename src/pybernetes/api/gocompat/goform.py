@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from .base import Struct
-from .schema import STRUCT, FieldInfo, fields
+from ..base import Struct
+from ..schema import STRUCT, FieldInfo, fields
 
 _NAMES: Final = {
     "apiGroup": "APIGroup",
