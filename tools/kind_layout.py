@@ -146,7 +146,7 @@ CLASS_DOCS: dict[str, dict[str, str]] = {
         "ResourceQuota": "The sum of what a namespace may use.",
         "Secret": "Small confidential data for pods.",
         "Service": "A stable name and address for a changing set of pods.",
-        "ServiceAccount": "Who a pod is to the API.",
+        "ServiceAccount": "The identity of a pod at the API server.",
         "Volume": "A folder for the containers of a pod, filled from one of many sources.",
     },
     "meta.v1": {
@@ -155,9 +155,9 @@ CLASS_DOCS: dict[str, dict[str, str]] = {
         "Condition": "One aspect of an object's state, in the shape that all newer kinds share.",
         "DeleteOptions": "How to delete.",
         "LabelSelector": "Which objects, by their labels; all requirements must hold.",
-        "ListMeta": "What every list says about itself.",
+        "ListMeta": "The metadata of a list.",
         "ManagedFieldsEntry": "Which fields an applier owns.",
-        "ObjectMeta": "What every stored object says about itself.",
+        "ObjectMeta": "The metadata of a stored object.",
         "OwnerReference": "An object that this one belongs to, and goes away with.",
         "Status": "The answer when there is no object to answer with, mostly an error.",
         "WatchEvent": "A change, as a watch delivers it.",
@@ -183,14 +183,14 @@ CLASS_DOCS: dict[str, dict[str, str]] = {
         "StatefulSet": "Pods with identity: stable names, order, storage of their own.",
     },
     "authentication.v1": {
-        "SelfSubjectReview": "Who am I?",
+        "SelfSubjectReview": "Asks for the user of the request itself.",
         "TokenRequest": "Asks for a token of a service account.",
-        "TokenReview": "Whose token is this?",
+        "TokenReview": "Asks for the user of a token.",
     },
     "authorization.v1": {
         "LocalSubjectAccessReview": "May this user do that in this namespace?",
         "SelfSubjectAccessReview": "May I do that?",
-        "SelfSubjectRulesReview": "What may I do in this namespace?",
+        "SelfSubjectRulesReview": "Asks for the user's permissions in a namespace.",
         "SubjectAccessReview": "May this user do that?",
     },
     "autoscaling.v1": {
@@ -203,7 +203,7 @@ CLASS_DOCS: dict[str, dict[str, str]] = {
         "Job": "Runs pods until enough of them have succeeded.",
     },
     "certificates.v1": {"CertificateSigningRequest": "Asks a signer for a certificate."},
-    "coordination.v1": {"Lease": "Who holds a lock, and until when; also the heartbeat of nodes."},
+    "coordination.v1": {"Lease": "The holder of a lock, and its expiry; also the heartbeat of nodes."},
     "discovery.v1": {"EndpointSlice": "Some of the endpoints of a service."},
     "events.v1": {"Event": "Something that happened to an object, kept for an hour."},
     "flowcontrol.v1": {
@@ -214,7 +214,7 @@ CLASS_DOCS: dict[str, dict[str, str]] = {
         "IPAddress": "An address that a service has taken.",
         "Ingress": "HTTP routes from outside to services.",
         "IngressClass": "Which controller implements an Ingress.",
-        "NetworkPolicy": "Who may talk to the pods it selects.",
+        "NetworkPolicy": "The allowed connections of the pods it selects.",
         "ServiceCIDR": "A range that services get their addresses from.",
     },
     "node.v1": {"RuntimeClass": "A way to run containers that a pod can ask for."},
@@ -224,9 +224,9 @@ CLASS_DOCS: dict[str, dict[str, str]] = {
     },
     "rbac.v1": {
         "ClusterRole": "Permissions, in all namespaces or outside of them.",
-        "ClusterRoleBinding": "Who has a ClusterRole everywhere.",
+        "ClusterRoleBinding": "The subjects of a ClusterRole in the whole cluster.",
         "Role": "Permissions in one namespace.",
-        "RoleBinding": "Who has a role in one namespace.",
+        "RoleBinding": "The subjects of a role in one namespace.",
     },
     "resource.v1": {
         "DeviceClass": "A kind of devices that claims can ask for.",
@@ -236,7 +236,7 @@ CLASS_DOCS: dict[str, dict[str, str]] = {
     },
     "scheduling.v1": {"PriorityClass": "A name for the importance of pods."},
     "storage.v1": {
-        "CSIDriver": "What a storage driver can do.",
+        "CSIDriver": "The capabilities of a storage driver.",
         "CSINode": "Which storage drivers run on a node.",
         "CSIStorageCapacity": "How much storage a driver has left, and where.",
         "StorageClass": "How claims of this class get their volumes.",
