@@ -15,7 +15,7 @@ from apiserver.client import Client
 
 import tools
 from pybernetes import pki
-from pybernetes.net import curves, tls
+from pybernetes.net import tls, tls_curves
 
 
 @pytest.fixture(scope="module")
@@ -225,8 +225,8 @@ def test_only_the_key_exchanges_that_are_asked_for_are_taken_part_in(tmp_path: P
     for curve, works in ((23, True), (24, True), (25, False), (29, False)):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        curves.restrict(context, (curve,))  # Debian's Python knows no X25519
-        assert greets(context, serving.context) == works, curves.NAMES[curve]
+        tls_curves.restrict(context, (curve,))  # Debian's Python knows no X25519
+        assert greets(context, serving.context) == works, tls_curves.NAMES[curve]
 
 
 def greets(client: ssl.SSLContext, server: ssl.SSLContext) -> bool:

@@ -22,7 +22,7 @@ from pybernetes.ingress.metrics import Metrics
 from pybernetes.ingress.routes import Routes
 from pybernetes.ingress.rules import compile_ingress
 from pybernetes.ingress.upstream import Pool
-from pybernetes.net import accepting
+from pybernetes.net import acceptor
 
 WITHIN = 20.0
 PREFIX = "nginx.ingress.kubernetes.io/"
@@ -247,7 +247,7 @@ async def proxy(
     listening = [await loop.create_server(server, "127.0.0.1", 0)]
     made.port = listening[0].sockets[0].getsockname()[1]
     if certificates is not None:
-        listening.append(await loop.create_server(accepting.securely(server, certificates), "127.0.0.1", 0))
+        listening.append(await loop.create_server(acceptor.securely(server, certificates), "127.0.0.1", 0))
         made.tls_port = listening[1].sockets[0].getsockname()[1]
     try:
         yield made

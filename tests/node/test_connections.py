@@ -18,12 +18,12 @@ from node.pods import Namespace, container, pod
 
 import tools
 from pybernetes.client import config
-from pybernetes.net import channels
-from pybernetes.net.channels import ERROR, FORMS, RESIZE, STDERR, STDIN, STDOUT
-from pybernetes.net.duplex import dial, request_head
-from pybernetes.net.spdy_session import Session
-from pybernetes.net.tunnel import Tunnel
-from pybernetes.net.websocket import WebSocket, new_key
+from pybernetes.net.streams import channels
+from pybernetes.net.streams.channels import ERROR, FORMS, RESIZE, STDERR, STDIN, STDOUT
+from pybernetes.net.streams.duplex import dial, request_head
+from pybernetes.net.streams.spdy_session import Session
+from pybernetes.net.streams.spdy_tunnel import Tunnel
+from pybernetes.net.streams.websocket import WebSocket, new_key
 
 V5 = FORMS["v5.channel.k8s.io"]
 

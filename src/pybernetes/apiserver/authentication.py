@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybernetes.net.chains import Trust
+from pybernetes.net.client_certificates import Trust
 
 from .authn.anonymous import PUBLIC, Anonymous
 from .authn.authenticator import Authenticator, TokenAuthenticator

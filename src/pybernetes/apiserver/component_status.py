@@ -18,8 +18,8 @@ from pybernetes.api.gocompat import goencoder
 from pybernetes.api.gocompat.quote import quote
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.resources import Resource
-from pybernetes.net.duplex import dial, request_head
 from pybernetes.net.http import Request, Response
+from pybernetes.net.streams.duplex import dial, request_head
 
 from .negotiation import output_format
 from .partial_metadata import ListMeta

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pybernetes.api.resources import RESOURCES
 from pybernetes.flags import boolean, file
-from pybernetes.net.watched import Watched
+from pybernetes.net.watched_files import Watched
 from pybernetes.store.base import Store
 
 from .health import Check

@@ -22,8 +22,8 @@ from pybernetes.api.features import INITIALIZERS_NAME
 from pybernetes.api.times import SystemClock
 from pybernetes.component.tasks import Tasks
 from pybernetes.component.watchdog import LoopWatchdog
-from pybernetes.net import inherited
-from pybernetes.net.accepting import securely
+from pybernetes.net import inherited_sockets
+from pybernetes.net.acceptor import securely
 from pybernetes.net.http import Handler, HTTPServer, Request, Response, Timeouts
 from pybernetes.net.tls import ServingTLS
 from pybernetes.store import open_store
@@ -287,7 +287,7 @@ class APIServer:
         port: int = self._servers[0].sockets[0].getsockname()[1]
         if more := self.options.additional_bind_address:
             self._servers.append(await listening(more, port, reuse_port=shared))
-        if made := inherited.listener():
+        if made := inherited_sockets.listener():
             self._servers.append(await listening(sock=made))
         return port
 

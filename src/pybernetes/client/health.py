@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from pybernetes.api import errors
-from pybernetes.net import inherited
+from pybernetes.net import inherited_sockets
 
 from .checks import Check, Checks
 from .client import Client
@@ -68,7 +68,7 @@ class HealthServer:
 
     async def start(self, address: str, port: int, tls: ssl.SSLContext) -> int:
         """Listen, there or on a socket that the parent process has made for it; returns the port."""
-        made = inherited.listener()
+        made = inherited_sockets.listener()
         where: dict[str, Any] = {"sock": made} if made else {"host": address, "port": port}
         self._server = await asyncio.start_server(self._serve, ssl=tls, limit=HEADER_LIMIT, **where)
         return int(self._server.sockets[0].getsockname()[1])

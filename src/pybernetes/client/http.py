@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 import httptools
 
-from pybernetes.net.connecting import connect
+from pybernetes.net.dialer import connect
 
 from .connection import Connection, ConnectionFailed
 

@@ -36,12 +36,13 @@ def _spawn(argv: list[str], log: str, listeners: Sequence[int]) -> int:
     environment = dict(os.environ)
     descriptors: list[tuple[int, int, int] | tuple[int, int]] = []
     if listeners:
-        from pybernetes.net import inherited
+        from pybernetes.net import inherited_sockets
 
-        environment[inherited.VARIABLE] = str(len(listeners))
+        environment[inherited_sockets.VARIABLE] = str(len(listeners))
         descriptors += [(os.POSIX_SPAWN_DUP2, each, _PARKED + number) for number, each in enumerate(listeners)]
         descriptors += [
-            (os.POSIX_SPAWN_DUP2, _PARKED + number, inherited.FIRST + number) for number in range(len(listeners))
+            (os.POSIX_SPAWN_DUP2, _PARKED + number, inherited_sockets.FIRST + number)
+            for number in range(len(listeners))
         ]
         descriptors += [(os.POSIX_SPAWN_CLOSE, _PARKED + number) for number in range(len(listeners))]
     return os.posix_spawn(
@@ -104,13 +105,13 @@ def _take_descriptors(output: int, listeners: Sequence[int]) -> None:
     os.dup2(output, 2)
     first_unused = 3
     if listeners:
-        from pybernetes.net import inherited
+        from pybernetes.net import inherited_sockets
 
         parked = [os.dup2(each, _PARKED + number) for number, each in enumerate(listeners)]
         for number, each in enumerate(parked):
-            os.dup2(each, inherited.FIRST + number)
-        os.environ[inherited.VARIABLE] = str(len(listeners))
-        first_unused = inherited.FIRST + len(listeners)
+            os.dup2(each, inherited_sockets.FIRST + number)
+        os.environ[inherited_sockets.VARIABLE] = str(len(listeners))
+        first_unused = inherited_sockets.FIRST + len(listeners)
     os.closerange(first_unused, _CLOSE_UP_TO)
 
 

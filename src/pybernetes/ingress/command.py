@@ -14,7 +14,7 @@ from pybernetes.client.clock import SystemClock
 from pybernetes.client.events import EventBroadcaster
 from pybernetes.client.health import HealthServer
 from pybernetes.client.informers import InformerFactory
-from pybernetes.net import inherited
+from pybernetes.net import inherited_sockets
 
 from .controller import IngressController
 from .metrics import Metrics
@@ -87,7 +87,7 @@ async def _run(options: argparse.Namespace) -> int:
             addresses=options.address or ["0.0.0.0"],
             http_port=options.http_port,
             https_port=options.https_port,
-            sockets=inherited.listeners(),
+            sockets=inherited_sockets.listeners(),
             publish=options.publish_address,
             verbosity=options.v,
         )

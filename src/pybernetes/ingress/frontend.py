@@ -3,7 +3,7 @@
 The server of `net.http` reads whole bodies, which a proxy must not; this one streams. A connection is served by one
 task at a time. What it takes care of:
 
-- a head is refused that others could read in another way (`net.heads`, and the parser's own rules);
+- a head is refused that others could read in another way (`net.request_heads`, and the parser's own rules);
 - who sends on while the body or the requests before are not yet taken is not read any more;
 - a client that is slow with a head or a body, takes nothing of an answer, or is silent is closed; others do not notice;
 - when a client goes away, the task that serves it is cancelled;
@@ -23,8 +23,8 @@ from typing import Any
 import httptools
 import msgspec
 
-from pybernetes.net.heads import problem_of
-from pybernetes.net.pacing import Pace
+from pybernetes.net.fair_turns import Pace
+from pybernetes.net.request_heads import problem_of
 
 from .headers import Client, Pairs
 
@@ -446,7 +446,7 @@ class Server:
         self.connections: set[Frontend] = set()
         self.draining = False
         self.hellos = Pace(self.loop, _HELLO_GAP)
-        """For handshakes (`net.accepting`)."""
+        """For handshakes (`net.acceptor`)."""
 
     def __call__(self) -> Frontend:
         return Frontend(self)

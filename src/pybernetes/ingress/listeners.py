@@ -10,7 +10,7 @@ import logging
 import socket
 from collections.abc import Callable, Sequence
 
-from pybernetes.net import accepting
+from pybernetes.net import acceptor
 
 from .certificates import Certificates
 from .frontend import Server
@@ -78,7 +78,7 @@ class Listeners:
         return list(dict.fromkeys(port for _, port, _ in sorted(self._open, key=lambda each: each[2])))
 
     def _protocol(self, tls: int) -> Callable[[], asyncio.Protocol]:
-        return accepting.securely(self._server, self._certificates) if tls else self._server
+        return acceptor.securely(self._server, self._certificates) if tls else self._server
 
     async def _listen(self, where: tuple[str, int, int]) -> None:
         address, port, tls = where

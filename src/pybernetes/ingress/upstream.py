@@ -14,7 +14,7 @@ from typing import Any
 import httptools
 
 from pybernetes.client.connection import Connection, ConnectionFailed
-from pybernetes.net.connecting import connect
+from pybernetes.net.dialer import connect
 
 from .headers import Pairs
 

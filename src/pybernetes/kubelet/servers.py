@@ -12,7 +12,7 @@ import msgspec
 from pybernetes.api.core.v1 import Pod, PodStatus
 from pybernetes.client.keys import uid_of
 from pybernetes.component import state_files
-from pybernetes.net.chains import Trust
+from pybernetes.net.client_certificates import Trust
 from pybernetes.net.tls import ServingTLS
 
 from .config.load import seconds

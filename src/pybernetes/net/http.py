@@ -29,12 +29,12 @@ import msgspec
 
 from pybernetes.api.randomness import serial_uids
 
-from .handshakes import unverified
-from .heads import TRACE, TRACE_SIZE, Head, Heads, problem_of
+from .fair_turns import Pace
 from .messages import Answer, Handler, Headers, Refusal, Request, Response, warning_headers
 from .outbox import Outbox
-from .pacing import Pace
+from .request_heads import TRACE, TRACE_SIZE, Head, Heads, problem_of
 from .tcp import confirmed, unconfirmed
+from .tls_handshakes import unverified
 
 __all__ = [
     "PIECE",

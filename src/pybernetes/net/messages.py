@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .heads import Head
+from .request_heads import Head
 
 if TYPE_CHECKING:
     from .http import Connection

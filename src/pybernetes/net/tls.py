@@ -21,9 +21,9 @@ from typing import Protocol
 
 import msgspec
 
-from . import curves as key_exchanges
-from .handshakes import be_patient
-from .watched import Watched
+from . import tls_curves as key_exchanges
+from .tls_handshakes import be_patient
+from .watched_files import Watched
 
 log = logging.getLogger(__name__)
 

@@ -40,10 +40,10 @@ from pybernetes.store.base import (
 )
 from pybernetes.store.expiry import Expiries
 from pybernetes.store.feed import Feed, FeedWatch
+from pybernetes.store.fsync import Syncer, ThreadSyncer, syncer_for
+from pybernetes.store.fsync_wait import Patience
 from pybernetes.store.log import Row
-from pybernetes.store.patience import Patience
 from pybernetes.store.sqlite_file import SQLiteFile, SyncFailed
-from pybernetes.store.syncing import Syncer, ThreadSyncer, syncer_for
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

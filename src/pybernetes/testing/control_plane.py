@@ -36,8 +36,8 @@ from pybernetes.kubelet.simulated.behaviour import Rules
 from pybernetes.kubelet.simulated.command import Worker as SimulatedNodes
 from pybernetes.kubelet.simulated.options import Options as NodeOptions
 from pybernetes.kubelet.simulated.rules_file import RulesFile
-from pybernetes.net import accepting
-from pybernetes.net.accepting import securely
+from pybernetes.net import acceptor
+from pybernetes.net.acceptor import securely
 from pybernetes.net.http import Timeouts
 from pybernetes.net.tcp import confirmed
 from pybernetes.net.tls import ServingTLS
@@ -93,7 +93,7 @@ class _Server(APIServer):
 
     async def open(self, listener: socket.socket) -> None:
         """Serve clients of the machine, too."""
-        accepting.HANDSHAKE = FOREVER
+        acceptor.HANDSHAKE = FOREVER
         loop = asyncio.get_running_loop()
         self._servers = [await loop.create_server(securely(self._http, self._tls), sock=listener)]
 

@@ -27,7 +27,7 @@ from pybernetes.apiserver.authn.union import Union
 from pybernetes.apiserver.filters.authentication import Authentication
 from pybernetes.apiserver.selfsigned import self_signed
 from pybernetes.apiserver.user import User
-from pybernetes.net.chains import Trust
+from pybernetes.net.client_certificates import Trust
 from pybernetes.net.http import Request, Response
 
 

@@ -24,10 +24,10 @@ from pybernetes.cluster import certificates
 from pybernetes.kubelet.server.authn import Authenticator
 from pybernetes.kubelet.server.authz import WebhookAuthorizer
 from pybernetes.kubelet.server.server import KubeletServer
-from pybernetes.net.chains import Trust
-from pybernetes.net.duplex import Dialed, Head, dial, request_head
+from pybernetes.net.client_certificates import Trust
+from pybernetes.net.streams.duplex import Dialed, Head, dial, request_head
+from pybernetes.net.streams.websocket import WebSocket, new_key
 from pybernetes.net.tls import ServingTLS
-from pybernetes.net.websocket import WebSocket, new_key
 from tools import ApiServer, wait_until
 
 NODE = "worker"

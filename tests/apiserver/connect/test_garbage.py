@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from apiserver.connect.place import Place, place
 
-from pybernetes.net import spdy
-from pybernetes.net.websocket import Opcode, frame, new_key
+from pybernetes.net.streams import spdy
+from pybernetes.net.streams.websocket import Opcode, frame, new_key
 from tools import ApiServer
 
 SUBRESOURCES = (

@@ -22,7 +22,7 @@ from pybernetes.kubelet.server import log_query
 from pybernetes.kubelet.server.authz import subresources
 from pybernetes.kubelet.server.log_query import LogQuery, journal_flags, parse_query, read_query
 from pybernetes.kubelet.server.server import KubeletServer
-from pybernetes.net.duplex import dial, request_head
+from pybernetes.net.streams.duplex import dial, request_head
 from tools import ApiServer, wait_until
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from apiserver.connect.place import NODE, Place, place
 
-from pybernetes.net.websocket import WebSocket, accept_key
+from pybernetes.net.streams.websocket import WebSocket, accept_key
 from tools import ApiServer
 
 PAGE = b'<html><a href="/there">there</a></html>'

@@ -15,11 +15,11 @@ import pytest
 from apiserver.connect.place import Place, place
 from kubelet.server.fakes import echo_server
 
-from pybernetes.net import channels
-from pybernetes.net.channels import ERROR, FORMS, RESIZE, STDERR, STDIN, STDOUT
-from pybernetes.net.spdy_session import Session
-from pybernetes.net.tunnel import Tunnel
-from pybernetes.net.websocket import Opcode, WebSocket
+from pybernetes.net.streams import channels
+from pybernetes.net.streams.channels import ERROR, FORMS, RESIZE, STDERR, STDIN, STDOUT
+from pybernetes.net.streams.spdy_session import Session
+from pybernetes.net.streams.spdy_tunnel import Tunnel
+from pybernetes.net.streams.websocket import Opcode, WebSocket
 from tools import ApiServer, free_port, wait_until
 
 V5 = FORMS["v5.channel.k8s.io"]

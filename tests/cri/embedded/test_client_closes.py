@@ -22,16 +22,16 @@ from waiting import wait_for
 from pybernetes.apiserver.selfsigned import self_signed
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.embedded.streaming import StreamingServer
-from pybernetes.net import channels
-from pybernetes.net.channels import FORMS, STDIN
-from pybernetes.net.duplex import Dialed, Upgraded
 from pybernetes.net.http import Connection, HTTPServer
 from pybernetes.net.messages import Request, Response
-from pybernetes.net.remotecommand import StreamOptions, translate, wants_translation
-from pybernetes.net.spdy_session import Session
-from pybernetes.net.tunnel import PREFIX, Tunnel, pass_tunnel, tunneled
-from pybernetes.net.upgrading import Target, pass_on
-from pybernetes.net.websocket import WebSocket, new_key
+from pybernetes.net.streams import channels
+from pybernetes.net.streams.channels import FORMS, STDIN
+from pybernetes.net.streams.duplex import Dialed, Upgraded
+from pybernetes.net.streams.remotecommand import StreamOptions, translate, wants_translation
+from pybernetes.net.streams.spdy_session import Session
+from pybernetes.net.streams.spdy_tunnel import PREFIX, Tunnel, pass_tunnel, tunneled
+from pybernetes.net.streams.websocket import WebSocket, new_key
+from pybernetes.net.upgrade import Target, pass_on
 
 LARGE = 12 << 20  # more than the buffers of all sockets on the way hold
 ALL = StreamOptions(stdin=True, stdout=True, stderr=False)

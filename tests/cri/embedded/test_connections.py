@@ -19,11 +19,11 @@ from node import cri_pods
 from pybernetes.cni.netlink.namespace import Namespace
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.remote import Runtime
-from pybernetes.net import channels
-from pybernetes.net.channels import ERROR, RESIZE, STDERR, STDIN, STDOUT
-from pybernetes.net.duplex import Dialed, request_head
-from pybernetes.net.spdy_session import Session
-from pybernetes.net.websocket import WebSocket, new_key
+from pybernetes.net.streams import channels
+from pybernetes.net.streams.channels import ERROR, RESIZE, STDERR, STDIN, STDOUT
+from pybernetes.net.streams.duplex import Dialed, request_head
+from pybernetes.net.streams.spdy_session import Session
+from pybernetes.net.streams.websocket import WebSocket, new_key
 
 
 async def knock(machine: EmbeddedMachine, url: str, *headers: tuple[str, str]) -> Dialed:

@@ -20,11 +20,11 @@ import pytest
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.embedded.streaming import LIFETIME, MOST, Attachment, StreamingServer
 from pybernetes.cri.errors import CRIError
-from pybernetes.net import channels
-from pybernetes.net.channels import ERROR, FORMS, RESIZE, STDERR, STDIN, STDOUT
-from pybernetes.net.duplex import Dialed, Head, dial, request_head
-from pybernetes.net.spdy_session import Session, Stream
-from pybernetes.net.websocket import WebSocket, new_key
+from pybernetes.net.streams import channels
+from pybernetes.net.streams.channels import ERROR, FORMS, RESIZE, STDERR, STDIN, STDOUT
+from pybernetes.net.streams.duplex import Dialed, Head, dial, request_head
+from pybernetes.net.streams.spdy_session import Session, Stream
+from pybernetes.net.streams.websocket import WebSocket, new_key
 
 V5 = FORMS["v5.channel.k8s.io"]
 

@@ -1,6 +1,7 @@
 """A kubelet's server without a kubelet: one pod, and a runtime whose containers are processes of this machine.
 
-The runtime's streaming server is made of the same parts as ours will be (`net.serving`); clients are real ones.
+The runtime's streaming server is made of the same parts as ours will be (`net.streams.exec_server`); clients
+are real ones.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.kubelet.runtime import labels
-from pybernetes.net.channels import STDERR, STDOUT
-from pybernetes.net.duplex import Duplex, dial, join
 from pybernetes.net.http import HTTPServer, Request, Response
-from pybernetes.net.port_forwarding import serve_port_forward
-from pybernetes.net.remotecommand import SUCCESS, StreamOptions
-from pybernetes.net.serving import Refused, RemoteCommand, accept_command, failed
+from pybernetes.net.streams.channels import STDERR, STDOUT
+from pybernetes.net.streams.duplex import Duplex, dial, join
+from pybernetes.net.streams.exec_server import Refused, RemoteCommand, accept_command, failed
+from pybernetes.net.streams.port_forward_server import serve_port_forward
+from pybernetes.net.streams.remotecommand import SUCCESS, StreamOptions
 
 
 class FakeRuntime:

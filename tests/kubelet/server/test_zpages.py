@@ -14,7 +14,7 @@ from pybernetes.kubelet.server.authn import Authenticator
 from pybernetes.kubelet.server.authz import AlwaysAllow
 from pybernetes.kubelet.server.server import KubeletServer
 from pybernetes.kubelet.server.zpages import add_zpages
-from pybernetes.net.duplex import dial, request_head
+from pybernetes.net.streams.duplex import dial, request_head
 
 AS = "application/json;as={};v=v1beta1;g=config.k8s.io"
 

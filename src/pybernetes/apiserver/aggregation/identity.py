@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
-from pybernetes.net.watched import Watched
+from pybernetes.net.watched_files import Watched
 
 from ..user import User
 from ..webhooks.bundles import client_tls

@@ -14,7 +14,7 @@ import httptools
 
 from pybernetes.client.connection import Connection, ConnectionFailed
 from pybernetes.client.http import CONNECT_TIMEOUT
-from pybernetes.net.connecting import connect
+from pybernetes.net.dialer import connect
 
 _BUFFER = 1 << 18  # unread bytes of an answer before the socket is no longer read
 _IDLE = 45.0  # seconds; well below the 90 s after which servers close

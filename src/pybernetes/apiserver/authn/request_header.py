@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from pybernetes.net.chains import Trust, presented
+from pybernetes.net.client_certificates import Trust, presented
 from pybernetes.net.http import Connection, Request
 from pybernetes.net.messages import as_utf8
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from pybernetes.net.chains import Trust, presented, verified_root
+from pybernetes.net.client_certificates import Trust, presented, verified_root
 from pybernetes.net.http import Connection, Request
 
 from ..user import AUTHENTICATED, CREDENTIAL_ID, User

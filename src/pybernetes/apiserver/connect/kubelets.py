@@ -11,7 +11,7 @@ import msgspec
 
 from pybernetes.api.errors import APIError, NotFound
 from pybernetes.client.http import CONNECT_TIMEOUT
-from pybernetes.net.watched import Watched
+from pybernetes.net.watched_files import Watched
 
 from ..aggregation.transport import Transport
 from ..registry.registry import Registry

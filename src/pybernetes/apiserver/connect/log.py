@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 from pybernetes.api.core.connect import Options, PodLogOptions, validate_log_options
 from pybernetes.api.errors import APIError, BadRequest, InternalError, Invalid
 from pybernetes.api.gocompat.quote import quote
-from pybernetes.net.duplex import Upgraded, request_head
 from pybernetes.net.http import Request, Response
-from pybernetes.net.websocket import HandshakeError, ProtocolError, WebSocket, accept, is_websocket
+from pybernetes.net.streams.duplex import Upgraded, request_head
+from pybernetes.net.streams.websocket import HandshakeError, ProtocolError, WebSocket, accept, is_websocket
 
 from ..aggregation.transport import Backend
 from ..registry.registry import Registry

@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 from pybernetes.api.core.connect import Options
 from pybernetes.api.errors import APIError, ServiceUnavailable
-from pybernetes.net.duplex import request_head
 from pybernetes.net.http import Request, Response
-from pybernetes.net.upgrading import Target, UpgradeFailed, headers_of, pass_on
-from pybernetes.net.websocket import is_upgrade
+from pybernetes.net.streams.duplex import request_head
+from pybernetes.net.streams.websocket import is_upgrade
+from pybernetes.net.upgrade import Target, UpgradeFailed, headers_of, pass_on
 
 from ..aggregation.proxy import HOP, PATH, pass_back
 from ..aggregation.transport import Backend

@@ -13,10 +13,10 @@ from urllib.parse import urlencode
 from pybernetes.api.core.connect import Options, PodPortForwardOptions
 from pybernetes.api.errors import APIError, BadRequest
 from pybernetes.net.http import Request, Response
-from pybernetes.net.remotecommand import StreamOptions, translate, wants_translation
-from pybernetes.net.tunnel import pass_tunnel, tunneled
-from pybernetes.net.upgrading import Target, UpgradeFailed, pass_on
-from pybernetes.net.websocket import is_upgrade
+from pybernetes.net.streams.remotecommand import StreamOptions, translate, wants_translation
+from pybernetes.net.streams.spdy_tunnel import pass_tunnel, tunneled
+from pybernetes.net.streams.websocket import is_upgrade
+from pybernetes.net.upgrade import Target, UpgradeFailed, pass_on
 
 from ..registry.registry import Registry
 from ..registry.resource_store import ResourceStore

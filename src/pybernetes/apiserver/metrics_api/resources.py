@@ -19,8 +19,8 @@ from pybernetes.api.core.v1 import Node, Pod
 from pybernetes.api.errors import APIError, NotFound
 from pybernetes.api.gocompat import goencoder
 from pybernetes.api.resources import Resource
-from pybernetes.net.duplex import request_head
 from pybernetes.net.http import Request, Response
+from pybernetes.net.streams.duplex import request_head
 
 from ..negotiation import output_format
 from ..partial_metadata import ListMeta

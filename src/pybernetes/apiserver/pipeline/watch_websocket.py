@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from pybernetes.net.duplex import Upgraded
 from pybernetes.net.http import Request, Response
-from pybernetes.net.websocket import HandshakeError, ProtocolError, WebSocket, accept, protocols
+from pybernetes.net.streams.duplex import Upgraded
+from pybernetes.net.streams.websocket import HandshakeError, ProtocolError, WebSocket, accept, protocols
 
 
 class WatchSocket:

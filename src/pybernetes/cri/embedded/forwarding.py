@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 
-from pybernetes.net.duplex import Duplex
+from pybernetes.net.streams.duplex import Duplex
 
 CONNECT_TIMEOUT = 30.0  # seconds
 _CHUNK = 1 << 16

@@ -17,9 +17,9 @@ import termios
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pybernetes.net.channels import STDERR, STDOUT
-from pybernetes.net.remotecommand import StreamOptions
-from pybernetes.net.serving import RemoteCommand
+from pybernetes.net.streams.channels import STDERR, STDOUT
+from pybernetes.net.streams.exec_server import RemoteCommand
+from pybernetes.net.streams.remotecommand import StreamOptions
 
 if TYPE_CHECKING:
     from .streaming import Attachment, Command

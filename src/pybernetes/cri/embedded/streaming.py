@@ -16,12 +16,12 @@ import msgspec
 
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
-from pybernetes.net.duplex import Duplex
 from pybernetes.net.http import HTTPServer
 from pybernetes.net.messages import Request, Response
-from pybernetes.net.port_forwarding import serve_port_forward
-from pybernetes.net.remotecommand import SUCCESS, StreamOptions, failure
-from pybernetes.net.serving import Refused, RemoteCommand, accept_command, failed, plain
+from pybernetes.net.streams.duplex import Duplex
+from pybernetes.net.streams.exec_server import Refused, RemoteCommand, accept_command, failed, plain
+from pybernetes.net.streams.port_forward_server import serve_port_forward
+from pybernetes.net.streams.remotecommand import SUCCESS, StreamOptions, failure
 
 from . import forwarding, joining
 

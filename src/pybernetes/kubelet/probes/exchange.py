@@ -13,7 +13,7 @@ from typing import Final
 
 import httptools
 
-from pybernetes.net.connecting import open_streams
+from pybernetes.net.dialer import open_streams
 
 from .dialing import DialFailed, dial, insecure_tls, words
 from .request import HTTPRequest

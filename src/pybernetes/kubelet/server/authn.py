@@ -15,7 +15,7 @@ import msgspec
 
 from pybernetes.api.authentication.v1 import TokenReview, TokenReviewSpec
 from pybernetes.api.errors import APIError
-from pybernetes.net.chains import Trust, presented
+from pybernetes.net.client_certificates import Trust, presented
 from pybernetes.net.http import Request
 
 TTL = 120.0  # seconds; upstream's authentication.webhook.cacheTTL

@@ -2,7 +2,7 @@
 
 The runtime is asked for a URL, and the client's connection joined with one to it: whatever the two speak with each
 other (SPDY, WebSocket) goes through as it is. What new clients speak and runtimes do not is translated
-(`net.remotecommand`, `net.tunnel`).
+(`net.streams.remotecommand`, `net.streams.spdy_tunnel`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pybernetes.api.gocompat.quote import quote
 from pybernetes.cri import v1 as cri
 from pybernetes.cri.errors import CRIError
 from pybernetes.net.http import Response
-from pybernetes.net.remotecommand import StreamOptions, translate, wants_translation
-from pybernetes.net.tunnel import pass_tunnel, tunneled
-from pybernetes.net.upgrading import Target, UpgradeFailed, pass_on
-from pybernetes.net.websocket import is_upgrade, is_websocket
+from pybernetes.net.streams.remotecommand import StreamOptions, translate, wants_translation
+from pybernetes.net.streams.spdy_tunnel import pass_tunnel, tunneled
+from pybernetes.net.streams.websocket import is_upgrade, is_websocket
+from pybernetes.net.upgrade import Target, UpgradeFailed, pass_on
 
 from ..runtime import labels
 from ..runtime.types import find_container

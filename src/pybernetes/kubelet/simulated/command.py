@@ -115,7 +115,7 @@ class Worker:
         assert options.kubelet_port is not None
         trust = None
         if options.client_ca_file:
-            from pybernetes.net.chains import Trust
+            from pybernetes.net.client_certificates import Trust
 
             trust = Trust(Path(options.client_ca_file))
         client = self._client.for_component("kubelets")

@@ -11,15 +11,15 @@ from typing import Any, Final
 from pybernetes.api.core.v1 import Pod
 from pybernetes.api.gocompat.quote import quote
 from pybernetes.client.clock import Clock
-from pybernetes.net.channels import STDERR, STDOUT
-from pybernetes.net.duplex import Duplex
 from pybernetes.net.http import Response
-from pybernetes.net.port_forwarding import serve_port_forward
-from pybernetes.net.remotecommand import SUCCESS, StreamOptions, failure
-from pybernetes.net.serving import Refused as Declined
-from pybernetes.net.serving import RemoteCommand, accept_command, failed
-from pybernetes.net.tunnel import tunneled
-from pybernetes.net.websocket import is_websocket
+from pybernetes.net.streams.channels import STDERR, STDOUT
+from pybernetes.net.streams.duplex import Duplex
+from pybernetes.net.streams.exec_server import Refused as Declined
+from pybernetes.net.streams.exec_server import RemoteCommand, accept_command, failed
+from pybernetes.net.streams.port_forward_server import serve_port_forward
+from pybernetes.net.streams.remotecommand import SUCCESS, StreamOptions, failure
+from pybernetes.net.streams.spdy_tunnel import tunneled
+from pybernetes.net.streams.websocket import is_websocket
 
 from ..runtime.types import ObservedContainer
 from ..server.answers import Refused, json

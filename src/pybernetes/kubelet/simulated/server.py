@@ -25,7 +25,7 @@ from .pod import SimulatedPod
 
 if TYPE_CHECKING:
     from pybernetes.cri.remote import Runtime
-    from pybernetes.net.chains import Trust
+    from pybernetes.net.client_certificates import Trust
 
     from ..server.server import Call, KubeletServer
     from ..stats.summary import Json

@@ -14,7 +14,7 @@ import msgspec
 
 from pybernetes.api.field import aggregate, forbidden
 from pybernetes.component.tasks import Tasks
-from pybernetes.net.watched import Watched
+from pybernetes.net.watched_files import Watched
 
 from ...reloads import Reloads
 from ...user import User

@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
+from ..messages import Request, Response
+from ..upgrade import Target, UpgradeFailed, ask, connect, refusal, spdy_request
 from .duplex import Upgraded, join
-from .messages import Request, Response
-from .upgrading import Target, UpgradeFailed, ask, connect, refusal, spdy_request
 from .websocket import HandshakeError, Opcode, ProtocolError, WebSocket, accept, is_websocket, protocols
 
 PREFIX, SUFFIX = "SPDY/3.1+", ".k8s.io"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pybernetes.net.channels import FORMS, STDIN, BadMessage, decode, encode, encode_close
+from pybernetes.net.streams.channels import FORMS, STDIN, BadMessage, decode, encode, encode_close
 
 
 @given(st.sampled_from(sorted(FORMS)), st.integers(0, 9), st.binary())

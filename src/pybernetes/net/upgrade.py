@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from .duplex import CONNECT_TIMEOUT, Dialed, Head, Upgraded, dial, join, request_head
 from .messages import Request, Response
+from .streams.duplex import CONNECT_TIMEOUT, Dialed, Head, Upgraded, dial, join, request_head
 
 ANSWER_TIMEOUT = 30.0  # seconds for the other server to answer the Upgrade request
 MOST_REFUSAL = 1 << 20  # bytes of a refusal's body that are passed on

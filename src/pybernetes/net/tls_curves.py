@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Iterable
 from typing import Final
 
-from .handshakes import native
+from .tls_handshakes import native
 
 NAMES: Final = {
     4588: "X25519MLKEM768",

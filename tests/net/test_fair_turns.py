@@ -6,7 +6,7 @@ import asyncio
 import socket
 from itertools import pairwise
 
-from pybernetes.net.pacing import Pace
+from pybernetes.net.fair_turns import Pace
 
 
 async def test_a_single_request_is_not_behind_those_of_a_busy_client() -> None:

@@ -21,9 +21,9 @@ from typing import Protocol
 
 import msgspec
 
-from .connecting import open_streams
-from .http import Connection
-from .tcp import unconfirmed
+from ..dialer import open_streams
+from ..http import Connection
+from ..tcp import unconfirmed
 
 UNREAD = 1 << 18  # bytes that may wait to be read before the other side is held up
 MOST_HEAD = 1 << 20  # bytes of an answer's head; Go's http.DefaultMaxHeaderBytes

@@ -16,12 +16,12 @@ import msgspec
 
 from pybernetes.api.errors import InternalError
 
+from ..messages import Request, Response
+from ..upgrade import Target, UpgradeFailed, ask, connect, refusal, spdy_request
 from . import channels
 from .channels import ERROR, FORMS, RESIZE, STDERR, STDIN, STDOUT, V5
 from .duplex import Upgraded
-from .messages import Request, Response
 from .spdy_session import Session, Stream, StreamReset
-from .upgrading import Target, UpgradeFailed, ask, connect, refusal, spdy_request
 from .websocket import HandshakeError, ProtocolError, WebSocket, accept, is_websocket, protocols
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")

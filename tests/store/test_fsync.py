@@ -15,8 +15,8 @@ import pytest
 from hung_mount import hung_mount
 from store.test_sqlite import Disk, opened
 
-from pybernetes.store import syncing
-from pybernetes.store.syncing import KernelSyncer, ThreadSyncer, syncer_for
+from pybernetes.store import fsync
+from pybernetes.store.fsync import KernelSyncer, ThreadSyncer, syncer_for
 from pybernetes.store.uring import Uring
 
 LONG = 20.0
@@ -155,7 +155,7 @@ async def test_a_kernel_without_io_uring_is_no_reason_to_fail(file: int, monkeyp
     def forbidden(*_: object) -> None:
         raise PermissionError("io_uring_setup")
 
-    monkeypatch.setattr(syncing, "Uring", forbidden)
+    monkeypatch.setattr(fsync, "Uring", forbidden)
     found = syncer_for(file, lambda: os.fdatasync(file))
     assert isinstance(found, ThreadSyncer)
     await asyncio.wait_for(found.sync(), LONG)

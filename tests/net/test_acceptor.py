@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from pybernetes.cluster import certificates
-from pybernetes.net import accepting
-from pybernetes.net.accepting import securely
+from pybernetes.net import acceptor
+from pybernetes.net.acceptor import securely
 from pybernetes.net.http import HTTPServer, Request, Response
 from pybernetes.net.tls import ServingTLS
 
@@ -108,7 +108,7 @@ async def scenario(pki: Path) -> None:
 
 
 async def test_who_says_hello_to_a_server_that_stops_is_sent_away(pki: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accepting, "HANDSHAKE", 600.0)  # it is not for being slow
+    monkeypatch.setattr(acceptor, "HANDSHAKE", 600.0)  # it is not for being slow
     http = http_server()
     server = await asyncio.get_running_loop().create_server(securely(http, serving_tls(pki)), "127.0.0.1", 0)
     async with server:
@@ -146,7 +146,7 @@ async def test_little_is_taken_of_a_connection_before_its_turn(pki: Path) -> Non
 def test_connections_of_all_kinds(kind: str, pki: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import uvloop
 
-    monkeypatch.setattr(accepting, "HANDSHAKE", 0.5)
+    monkeypatch.setattr(acceptor, "HANDSHAKE", 0.5)
     factory = uvloop.new_event_loop if kind == "uvloop" else None
     with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(scenario(pki))

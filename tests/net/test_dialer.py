@@ -16,7 +16,7 @@ import uvloop
 
 from pybernetes.client.http import HTTPClient
 from pybernetes.cluster import certificates
-from pybernetes.net.connecting import open_streams
+from pybernetes.net.dialer import open_streams
 
 HANDSHAKE = 0.05
 """Seconds in which the server has surely answered the beginning of a handshake; if not, nothing is tried."""

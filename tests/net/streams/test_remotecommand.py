@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pybernetes.net.remotecommand import SUCCESS, failure, result_of
+from pybernetes.net.streams.remotecommand import SUCCESS, failure, result_of
 
 FAILED = b'{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"3"}]}}'
 

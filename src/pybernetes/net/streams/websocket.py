@@ -14,8 +14,8 @@ import struct
 from collections import deque
 from collections.abc import Collection
 
+from ..messages import Request, Response
 from .duplex import Duplex
-from .messages import Request, Response
 
 MOST = 32 << 20  # bytes of a message; golang.org/x/net/websocket's DefaultMaxPayloadBytes
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

@@ -12,7 +12,7 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .watched import Watched
+from .watched_files import Watched
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pybernetes.net.websocket import Decoder, Opcode, ProtocolError, WebSocket, accept_key, frame, masked
+from pybernetes.net.streams.websocket import Decoder, Opcode, ProtocolError, WebSocket, accept_key, frame, masked
 
 
 class Wire:

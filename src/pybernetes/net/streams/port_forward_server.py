@@ -9,13 +9,13 @@ import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Sequence
 
+from ..messages import Request, Response
 from . import channels
 from .channels import FORMS
 from .duplex import Duplex, Upgraded
-from .messages import Request, Response
-from .serving import Refused, negotiate
+from .exec_server import Refused, negotiate
 from .spdy_session import Session, Stream
-from .tunnel import PREFIX, Tunnel, tunneled
+from .spdy_tunnel import PREFIX, Tunnel, tunneled
 from .websocket import HandshakeError, ProtocolError, WebSocket, accept, is_websocket
 
 PORT_FORWARD = "portforward.k8s.io"

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
+from ..messages import Request, Response
 from . import channels
 from .channels import ERROR, FORMS, RESIZE, STDERR, STDIN, STDOUT
 from .duplex import Duplex, Upgraded
-from .messages import Request, Response
 from .remotecommand import PROTOCOLS, SUCCESS, StreamOptions
 from .spdy_session import Session, Stream
 from .websocket import HandshakeError, ProtocolError, WebSocket, accept, is_websocket

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pybernetes.net import spdy
-from pybernetes.net.duplex import UNREAD
-from pybernetes.net.spdy_session import Session, Stream, StreamReset
+from pybernetes.net.streams import spdy
+from pybernetes.net.streams.duplex import UNREAD
+from pybernetes.net.streams.spdy_session import Session, Stream, StreamReset
 
 SHA1 = "d68ca9b208de9c3754703445a22cf668a5abebb3"
 

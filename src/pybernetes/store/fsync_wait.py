@@ -1,6 +1,6 @@
 """Whether the event loop waits a moment for the sync of a write, or goes on and hears of it later.
 
-While the disk works beside the loop (`syncing`), others are served; that is right for a batch of many writes. But a
+While the disk works beside the loop (`fsync`), others are served; that is right for a batch of many writes. But a
 lone write pays for it: its client then waits for two more rounds of the loop, in each of which every other request is
 served first. So the loop waits for a lone write, `sqlite.WAIT`
 seconds at most; where the disk was slower than that, it does not wait for the next ones, twice as many each time.

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from store.test_sqlite import Disk, opened
 
-from pybernetes.store import patience as module
+from pybernetes.store import fsync_wait as module
 from pybernetes.store import sqlite
 from pybernetes.store.base import StoreUnavailable
-from pybernetes.store.patience import APART, PUT_OFF, RARE, Patience
+from pybernetes.store.fsync_wait import APART, PUT_OFF, RARE, Patience
 from pybernetes.store.sqlite import SQLiteStore
 
 QUICK, SLOW = 0.0001, 0.01

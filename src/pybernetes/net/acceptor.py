@@ -13,7 +13,7 @@ from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from .pacing import Pace
+from .fair_turns import Pace
 
 HANDSHAKE = 10.0
 """Seconds for the first byte of a handshake, and then for the rest of it. Go's server has 10 s for all."""
