@@ -7,6 +7,7 @@ from pybernetes.kubectl.command import Command
 from pybernetes.kubectl.errors import CLIError, NoMatch, PlainError
 from pybernetes.kubectl.flags import Flag
 from pybernetes.kubectl.printers.table import Columns
+from pybernetes.kubectl.printers.terminal import escaped
 from pybernetes.kubectl.printing import PRINT_FLAGS, generic
 
 TYPE_CHECKING = False
@@ -52,6 +53,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
         involved = event.get("involvedObject") or {}
         cells = [_interval(event), event.get("type", ""), event.get("reason", "")]
         cells += [f"{involved.get('kind', '')}/{involved.get('name', '')}", str(event.get("message", "")).strip()]
+        cells = [escaped(str(each)) for each in cells]
         columns.row([*([event["metadata"].get("namespace", "")] if not namespace else []), *cells])
 
     if not events and not flags.on("watch"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pybernetes.kubectl.data import dig
+from pybernetes.kubectl.printers.terminal import escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Writer:
 
     def text(self) -> str:
         """Everything, with its tabs."""
-        return "".join(self.parts)
+        return escaped("".join(self.parts))
 
 
 def write_labels(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pybernetes.kubectl.errors import CLIError
 from pybernetes.kubectl.printers.jsonpath import JSONPath, JSONPathError, _text
+from pybernetes.kubectl.printers.terminal import escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class CustomColumns:
                 values = [value for group in path.results(obj) for value in group]
             except JSONPathError as error:
                 raise CLIError(str(error)) from None
-            found.append(",".join(_shown(value) for value in values) if values else "<none>")
+            found.append(escaped(",".join(_shown(value) for value in values)) if values else "<none>")
         return found
 
 

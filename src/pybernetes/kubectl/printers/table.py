@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pybernetes.kubectl.printers.terminal import escaped
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,8 +59,8 @@ def cell_text(value: Any) -> str:
         if "\n" in value or "\r" in value or "\f" in value:
             for at, char in enumerate(value):
                 if char in "\f\n\r":
-                    return value[:at] + "..."
-        return value
+                    return escaped(value[:at]) + "..."
+        return escaped(value)
     if isinstance(value, float):
         from pybernetes.kubectl.data import number
 
