@@ -178,6 +178,8 @@ def _keep(volume: Volume, stopped: threading.Event, background: bool) -> None:
                         log.info("removed %d files from the trash", count)
         except (OSError, ObjectFSError) as error:
             log.error("session %d is not renewed: %s", volume.session, error)
+        except Exception:  # the next heartbeat must come, whatever was wrong with this one
+            log.exception("session %d: its upkeep failed", volume.session)
 
 
 def _unmount(folder: str) -> None:
