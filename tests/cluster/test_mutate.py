@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -128,3 +130,18 @@ def test_a_test_that_fails_anyway_proves_nothing(checkout: Path, capsys: pytest.
     (checkout / "tests/a/test_logic.py").write_text("def test_it(): assert False\n")
     runner.main(checkout, ["src/pybernetes/a", "--count", "1", "--jobs", "1"])
     assert "unclear  src/pybernetes/a/logic.py:2" in capsys.readouterr().out
+
+
+def test_edits_of_the_checkout_during_a_run_change_no_result(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def edited(folder: Path, tests: Sequence[str]) -> str | None:
+        shutil.rmtree(checkout / "tests", ignore_errors=True)
+        (checkout / "src/pybernetes/a/logic.py").write_text("")
+        return None if all((folder / each).exists() for each in tests) else "pytest's exit code 4"
+
+    monkeypatch.setattr(runner, "first_failure", edited)
+    assert runner.main(checkout, ["src/pybernetes/a", "--count", "2", "--jobs", "1"]) == 1
+    printed = capsys.readouterr().out
+    assert printed.count("SURVIVED src/pybernetes/a/logic.py:2") == 2
+    assert "+    return (a >= b)" in printed

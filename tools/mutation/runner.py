@@ -63,6 +63,7 @@ def main(root: Path, argv: Sequence[str]) -> int:
         return 0
     results = []
     with tempfile.TemporaryDirectory(prefix="pyb-mutate-") as folder:
+        root = copy(root, Path(folder) / "original")  # the checkout may be edited meanwhile
         copies: SimpleQueue[Path] = SimpleQueue()
         for number in range(options.jobs):
             copies.put(copy(root, Path(folder) / str(number)))
