@@ -16,8 +16,9 @@ from pybernetes.api.meta.v1 import LabelSelector, ObjectMeta
 from pybernetes.client import config
 from pybernetes.client.client import Client
 from pybernetes.client.keys import Key, controller_reference, uid_of
-from pybernetes.controllers import manager, ownership
+from pybernetes.controllers import manager
 from pybernetes.controllers.base import Controller, adopts, maps, owns
+from pybernetes.controllers.common import ownership
 
 _ended: set[str] = {"kube-system"}
 """Namespaces of earlier tests, whose objects are still there, and the server's own ConfigMaps."""

@@ -14,10 +14,10 @@ from pybernetes.api.core.v1 import Pod
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.informer import Informer
 from pybernetes.client.keys import Key
+from pybernetes.controllers.common.pods import matching
+from pybernetes.controllers.common.time_slices import in_slices
 from pybernetes.controllers.horizontalpodautoscaler.selectors import TargetSelectors
 from pybernetes.controllers.nodelifecycle import controller as nodelifecycle
-from pybernetes.controllers.pods import matching
-from pybernetes.controllers.slices import in_slices
 
 
 async def test_a_long_walk_lets_others_run_in_between() -> None:

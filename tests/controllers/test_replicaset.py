@@ -15,9 +15,9 @@ from pybernetes.api.core.v1.pod import Pod
 from pybernetes.api.core.v1.replicationcontroller import ReplicationController, ReplicationControllerSpec
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.client.keys import controller_of, is_controlled_by, uid_of
-from pybernetes.controllers.meta import annotations_of
-from pybernetes.controllers.podcontrol import slow_start
-from pybernetes.controllers.podranking import DELETION_COST
+from pybernetes.controllers.common.meta import annotations_of
+from pybernetes.controllers.common.pod_control import slow_start
+from pybernetes.controllers.common.pod_ranks import DELETION_COST
 from pybernetes.controllers.replicaset import ReplicaController
 
 

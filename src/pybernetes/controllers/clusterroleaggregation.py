@@ -13,7 +13,7 @@ from pybernetes.api.rbac.v1 import ClusterRole, PolicyRule
 from pybernetes.client.keys import Key, key_of
 
 from .base import Controller
-from .meta import labels_of, name_of
+from .common.meta import labels_of, name_of
 
 
 class ClusterRoleAggregationController(Controller[ClusterRole]):

@@ -23,9 +23,9 @@ from pybernetes.client.events import NORMAL
 from pybernetes.client.keys import Key, is_controlled_by, key_of, uid_of
 
 from .base import Controller
-from .disruptiontarget import mark
-from .meta import is_deleting, meta, seconds
-from .pods import node_of
+from .common.disruption_target import mark
+from .common.meta import is_deleting, meta, seconds
+from .common.pods import node_of
 from .resourceclaim.claims import claim_name, claim_names, entries, is_reserved_for, reservations
 from .tainteviction import LATENCY_BUCKETS
 

@@ -14,7 +14,7 @@ from pybernetes.client.events import WARNING
 from pybernetes.client.keys import Key, controller_reference, copy, is_controlled_by, key_of
 
 from .base import Controller
-from .meta import is_deleting, meta, name_of
+from .common.meta import is_deleting, meta, name_of
 from .pvcprotection import claims_of
 
 _BY_CLAIM = "pod-pvc"

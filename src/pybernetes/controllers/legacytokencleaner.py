@@ -17,7 +17,7 @@ from pybernetes.api.core.v1 import ConfigMap, Pod, Secret, ServiceAccount
 from pybernetes.client.keys import uid_of
 
 from .base import Controller
-from .meta import annotations_of, created, is_deleting, labels_of, meta, name_of
+from .common.meta import annotations_of, created, is_deleting, labels_of, meta, name_of
 from .serviceaccount_token import ACCOUNT_NAME, ACCOUNT_UID, SECRET_TYPE
 
 LAST_USED: Final = "kubernetes.io/legacy-token-last-used"

@@ -20,9 +20,9 @@ from pybernetes.client.informer import Informer
 from pybernetes.client.keys import copy, key_of, uid_of
 
 from .base import Controller
-from .meta import created, generation_of, is_deleting, name_of
-from .nodes import index_by_node, nodes_with_pods, pods_on
-from .pods import is_terminal, node_of, phase_of
+from .common.meta import created, generation_of, is_deleting, name_of
+from .common.nodes import index_by_node, nodes_with_pods, pods_on
+from .common.pods import is_terminal, node_of, phase_of
 
 CHECK_PERIOD: Final = 20.0
 QUARANTINE: Final = 40.0

@@ -13,9 +13,9 @@ from pybernetes.api.core.v1 import PersistentVolumeClaim, Pod
 from pybernetes.client.keys import Key, is_controlled_by, uid_of
 
 from .base import Controller
-from .meta import is_deleting, meta, name_of
-from .pods import is_terminal, node_of
-from .protection import add_finalizer, is_deletion_candidate, needs_finalizer, remove_finalizer
+from .common.meta import is_deleting, meta, name_of
+from .common.pods import is_terminal, node_of
+from .common.protection import add_finalizer, is_deletion_candidate, needs_finalizer, remove_finalizer
 
 FINALIZER: Final = "kubernetes.io/pvc-protection"
 _BY_CLAIM: Final = "pod-pvc"

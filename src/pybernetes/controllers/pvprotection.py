@@ -11,7 +11,7 @@ from pybernetes.api.core.v1 import PersistentVolume
 from pybernetes.client.keys import Key
 
 from .base import Controller
-from .protection import add_finalizer, is_deletion_candidate, needs_finalizer, remove_finalizer
+from .common.protection import add_finalizer, is_deletion_candidate, needs_finalizer, remove_finalizer
 
 FINALIZER: Final = "kubernetes.io/pv-protection"
 

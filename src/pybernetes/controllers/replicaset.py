@@ -19,21 +19,14 @@ from pybernetes.client.keys import Key, controller_of, controller_reference, is_
 from pybernetes.component import klog
 
 from .base import Controller, adopts, owns
-from .consistency import CHECK_AGAIN, Consistency
-from .meta import is_deleting, labels_of, meta
-from .ownership import claim
-from .podcontrol import PodControl, first_failure, is_namespace_terminating, slow_start
-from .podranking import pods_to_delete
-from .pods import is_active, is_terminating, next_availability_check, pod_from_template
-from .replicas import (
-    BURST_REPLICAS,
-    calculate_status,
-    min_ready_seconds,
-    missing,
-    selector_of,
-    template_of,
-)
-from .status import update_status
+from .common.consistency import CHECK_AGAIN, Consistency
+from .common.meta import is_deleting, labels_of, meta
+from .common.ownership import claim
+from .common.pod_control import PodControl, first_failure, is_namespace_terminating, slow_start
+from .common.pod_ranks import pods_to_delete
+from .common.pods import is_active, is_terminating, next_availability_check, pod_from_template
+from .common.replicas import BURST_REPLICAS, calculate_status, min_ready_seconds, missing, selector_of, template_of
+from .common.status import update_status
 
 O = TypeVar("O", ReplicaSet, ReplicationController)  # noqa: E741
 

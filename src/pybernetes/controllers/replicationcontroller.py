@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pybernetes.api.core.v1.replicationcontroller import ReplicationController
 
-from .podcontrol import PodControl
+from .common.pod_control import PodControl
 from .replicaset import ReplicaController
 
 

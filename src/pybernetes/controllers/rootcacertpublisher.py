@@ -14,8 +14,8 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.keys import Key, copy, key_of
 
 from .base import Controller
-from .meta import annotations_of, is_deleting, meta
-from .podcontrol import is_namespace_terminating
+from .common.meta import annotations_of, is_deleting, meta
+from .common.pod_control import is_namespace_terminating
 
 NAME: Final = "kube-root-ca.crt"
 DESCRIPTION: Final = "kubernetes.io/description"

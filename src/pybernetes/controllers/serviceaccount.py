@@ -13,8 +13,8 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.keys import Key
 
 from .base import Controller
-from .meta import meta
-from .podcontrol import is_namespace_terminating
+from .common.meta import meta
+from .common.pod_control import is_namespace_terminating
 
 ACCOUNTS: Final = ("default",)
 

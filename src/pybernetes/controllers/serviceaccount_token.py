@@ -19,7 +19,7 @@ from pybernetes.client.workqueue import WorkQueue
 from pybernetes.jws import load_signing_key, sign_token
 
 from .base import Controller
-from .meta import annotations_of, meta, name_of
+from .common.meta import annotations_of, meta, name_of
 
 SECRET_TYPE: Final = "kubernetes.io/service-account-token"
 ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"

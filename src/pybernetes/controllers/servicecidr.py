@@ -18,9 +18,9 @@ from pybernetes.api.times import rfc3339
 from pybernetes.client.keys import Key
 
 from .base import Controller
-from .conditions import find_condition
-from .meta import is_deleting, labels_of, meta, name_of, seconds
-from .protection import has_finalizer
+from .common.conditions import find_condition
+from .common.meta import is_deleting, labels_of, meta, name_of, seconds
+from .common.protection import has_finalizer
 
 FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
 MANAGED_BY: Final = "ipaddress.kubernetes.io/managed-by"

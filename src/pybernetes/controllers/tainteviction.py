@@ -20,9 +20,9 @@ from pybernetes.client.events import NORMAL
 from pybernetes.client.keys import Key, key_of, uid_of
 
 from .base import Controller
-from .disruptiontarget import mark
-from .nodes import NO_EXECUTE, index_by_node, pods_on, taints_of
-from .pods import node_of
+from .common.disruption_target import mark
+from .common.nodes import NO_EXECUTE, index_by_node, pods_on, taints_of
+from .common.pods import node_of
 
 WORKERS: Final = 8
 MESSAGE: Final = "Taint manager: deleting due to NoExecute taint"

@@ -12,7 +12,7 @@ from pybernetes.api.core.v1 import Node
 from pybernetes.client.keys import Key
 
 from .base import Controller
-from .meta import annotations_of
+from .common.meta import annotations_of
 
 ANNOTATION: Final = "node.alpha.kubernetes.io/ttl"
 

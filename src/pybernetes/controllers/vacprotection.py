@@ -16,7 +16,7 @@ from pybernetes.client.informer import Informer
 from pybernetes.client.keys import Key
 
 from .base import Controller
-from .protection import add_finalizer, is_deletion_candidate, needs_finalizer, remove_finalizer
+from .common.protection import add_finalizer, is_deletion_candidate, needs_finalizer, remove_finalizer
 
 FINALIZER: Final = "kubernetes.io/vac-protection"
 _BY_CLASS: Final = "volumeAttributesClass"

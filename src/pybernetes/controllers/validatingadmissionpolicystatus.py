@@ -20,7 +20,7 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.keys import Key
 
 from .base import Controller
-from .meta import meta
+from .common.meta import meta
 
 if TYPE_CHECKING:
     from pybernetes.api.cel.types import Type

@@ -22,11 +22,11 @@ from pybernetes.api.core.v1.node import Node
 from pybernetes.api.core.v1.pod import Pod
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.client.keys import is_controlled_by
+from pybernetes.controllers.common.history import template_patch
+from pybernetes.controllers.common.meta import labels_of, name_of
+from pybernetes.controllers.common.template_hash import compute_hash
 from pybernetes.controllers.daemonset.controller import FIRST_BACKOFF
 from pybernetes.controllers.daemonset.nodes import REVISION_HASH, target_node
-from pybernetes.controllers.history import template_patch
-from pybernetes.controllers.meta import labels_of, name_of
-from pybernetes.controllers.template_hash import compute_hash
 
 ONE, TWO = "registry.example/web:1", "registry.example/web:2"
 

@@ -22,10 +22,10 @@ from pybernetes.api.core.v1.node import Node, NodeSpec
 from pybernetes.api.core.v1.pod import Pod, PodCondition, PodSpec, PodStatus, PodTemplateSpec
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.api.times import rfc3339
+from pybernetes.controllers.common.meta import name_of
 from pybernetes.controllers.daemonset.controller import FailureBackoff
 from pybernetes.controllers.daemonset.nodes import REVISION_HASH, Fit, fits, target_node, template_for_node
 from pybernetes.controllers.daemonset.plan import calculate_status, group_by_node, manage, rolling_update
-from pybernetes.controllers.meta import name_of
 
 NOW = 1_700_000_000.0
 

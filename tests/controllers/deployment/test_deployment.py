@@ -21,11 +21,11 @@ from pybernetes.api.apps.v1 import (
 from pybernetes.api.core.v1.pod import Pod
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.client.keys import controller_of, is_controlled_by
-from pybernetes.controllers.conditions import find_condition
+from pybernetes.controllers.common.conditions import find_condition
+from pybernetes.controllers.common.meta import annotations_of, labels_of, name_of
+from pybernetes.controllers.common.template_hash import POD_TEMPLATE_HASH
 from pybernetes.controllers.deployment import annotations
 from pybernetes.controllers.deployment.replicasets import new_replicaset, size
-from pybernetes.controllers.meta import annotations_of, labels_of, name_of
-from pybernetes.controllers.template_hash import POD_TEMPLATE_HASH
 
 BOTH = ("deployment-controller", "replicaset-controller")
 ONE, TWO = "registry.example/web:1", "registry.example/web:2"

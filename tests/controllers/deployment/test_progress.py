@@ -23,7 +23,8 @@ from pybernetes.api.core.v1.pod import PodSpec, PodTemplateSpec
 from pybernetes.api.meta.v1.labelselector import LabelSelector
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.api.times import rfc3339
-from pybernetes.controllers.conditions import find_condition
+from pybernetes.controllers.common.conditions import find_condition
+from pybernetes.controllers.common.meta import annotations_of
 from pybernetes.controllers.deployment import annotations
 from pybernetes.controllers.deployment.progress import (
     next_progress_check,
@@ -37,7 +38,6 @@ from pybernetes.controllers.deployment.replicasets import (
     new_replicaset,
     replicaset_name,
 )
-from pybernetes.controllers.meta import annotations_of
 
 NOW = 1_700_000_000.0
 

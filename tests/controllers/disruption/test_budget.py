@@ -8,6 +8,7 @@ import pytest
 from pybernetes.api.core.v1.pod import Pod
 from pybernetes.api.policy.v1 import PodDisruptionBudget
 from pybernetes.api.times import rfc3339
+from pybernetes.controllers.common.selector_text import selector_text
 from pybernetes.controllers.disruption.budget import (
     count_healthy,
     disrupted,
@@ -17,7 +18,6 @@ from pybernetes.controllers.disruption.budget import (
     new_status,
     seconds_to_stale_disruption,
 )
-from pybernetes.controllers.selectortext import selector_text
 
 NOW = 1_700_000_000.0
 

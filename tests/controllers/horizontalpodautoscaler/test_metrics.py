@@ -10,9 +10,9 @@ import pytest
 from pybernetes.api import errors, labels
 from pybernetes.api.autoscaling.v2 import CrossVersionObjectReference
 from pybernetes.api.times import parse_time
+from pybernetes.controllers.common.scales import Scales
 from pybernetes.controllers.horizontalpodautoscaler.metrics import MetricsClient
 from pybernetes.controllers.horizontalpodautoscaler.replicas import MetricError, PodMetric
-from pybernetes.controllers.scales import Scales
 
 TIME = "2024-06-03T10:00:00Z"
 SELECTOR = labels.parse("app=web")

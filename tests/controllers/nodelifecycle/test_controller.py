@@ -8,9 +8,9 @@ from controllers.cluster_nodes import Nodes, nodes_of, pod_on, taint
 from controllers.conftest import Harness, MakeHarness
 
 from pybernetes.api.core.v1 import Event, Node, NodeCondition, Pod, Taint
-from pybernetes.controllers.nodes import node_condition
+from pybernetes.controllers.common.nodes import node_condition
+from pybernetes.controllers.common.pods import is_ready
 from pybernetes.controllers.options import Options
-from pybernetes.controllers.pods import is_ready
 
 NAME = "node-lifecycle-controller"
 UNREACHABLE, NOT_READY = "node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"

@@ -8,8 +8,8 @@ from controllers.cluster_nodes import node
 from pybernetes.api.coordination.v1 import Lease, LeaseSpec
 from pybernetes.api.core.v1 import Node
 from pybernetes.api.times import rfc3339_micro
+from pybernetes.controllers.common.nodes import node_condition
 from pybernetes.controllers.nodelifecycle.health import Health, is_silent, observe, silent
-from pybernetes.controllers.nodes import node_condition
 
 BORN = 1_700_000_000.0
 

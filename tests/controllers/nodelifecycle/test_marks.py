@@ -6,8 +6,8 @@ import pytest
 from controllers.cluster_nodes import node, taint
 
 from pybernetes.api.core.v1 import Node, Taint
+from pybernetes.controllers.common.nodes import with_taints, zone_of
 from pybernetes.controllers.nodelifecycle.marks import label_changes, no_execute_taints, no_schedule_changes
-from pybernetes.controllers.nodes import with_taints, zone_of
 
 PREFIX = "node.kubernetes.io/"
 

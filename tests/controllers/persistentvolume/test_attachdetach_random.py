@@ -18,7 +18,7 @@ from controllers.persistentvolume.test_attachdetach import ATTACH, World
 from pybernetes.api import errors
 from pybernetes.api.core.v1 import Node, Pod
 from pybernetes.api.storage.v1 import VolumeAttachment
-from pybernetes.controllers.meta import is_deleting, meta, name_of
+from pybernetes.controllers.common.meta import is_deleting, meta, name_of
 from pybernetes.controllers.persistentvolume.attachments import attachment_name, node_state
 
 FINALIZER = "external-attacher/example"

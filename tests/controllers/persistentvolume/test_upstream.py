@@ -24,7 +24,7 @@ from pybernetes.api.storage.v1 import StorageClass, VolumeAttachment
 from pybernetes.client import config
 from pybernetes.client.client import Client
 from pybernetes.client.keys import uid_of
-from pybernetes.controllers.meta import annotations_of, is_deleting, labels_of, meta, name_of
+from pybernetes.controllers.common.meta import annotations_of, is_deleting, labels_of, meta, name_of
 
 BINARY = os.environ.get("PYB_TEST_KUBE_CONTROLLER_MANAGER", "")
 CONTROLLERS = ",".join(

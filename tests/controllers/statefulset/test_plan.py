@@ -25,8 +25,8 @@ from pybernetes.api.meta.v1.labelselector import LabelSelector
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta, OwnerReference
 from pybernetes.api.times import rfc3339
 from pybernetes.client.keys import controller_reference
-from pybernetes.controllers.history import template_patch
-from pybernetes.controllers.meta import name_of
+from pybernetes.controllers.common.history import template_patch
+from pybernetes.controllers.common.meta import name_of
 from pybernetes.controllers.statefulset import retention
 from pybernetes.controllers.statefulset.identity import (
     POD_INDEX,

@@ -27,8 +27,8 @@ from pybernetes.api.core.v1.persistentvolumeclaim import (
 from pybernetes.api.core.v1.pod import Pod
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.client.keys import controller_of, is_controlled_by, uid_of
-from pybernetes.controllers.history import template_patch
-from pybernetes.controllers.meta import created, labels_of, name_of
+from pybernetes.controllers.common.history import template_patch
+from pybernetes.controllers.common.meta import created, labels_of, name_of
 from pybernetes.controllers.statefulset.identity import POD_INDEX, POD_NAME, REVISION, revision_of
 
 ONE, TWO = "registry.example/web:1", "registry.example/web:2"

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from pybernetes.api.core.v1 import Secret
 from pybernetes.api.times import TimeError, parse_time
 
-from ..meta import name_of
+from ..common.meta import name_of
 
 SECRET_TYPE: Final = "bootstrap.kubernetes.io/token"
 _NAME: Final = re.compile(r"bootstrap-token-([a-z0-9]{6})", re.ASCII)

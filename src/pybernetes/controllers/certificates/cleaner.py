@@ -17,7 +17,7 @@ from pybernetes.api.certificates.v1 import CertificateSigningRequest
 from pybernetes.client.keys import Key
 
 from ..base import Controller
-from ..meta import created, seconds
+from ..common.meta import created, seconds
 from .requests import is_issued
 
 _HOUR: Final = 3600.0

@@ -19,9 +19,9 @@ from pybernetes.client.events import NORMAL, WARNING
 from pybernetes.client.keys import Key, is_controlled_by, uid_of
 
 from ..base import Controller, owns
+from ..common.meta import created, name_of
+from ..common.pod_control import is_namespace_terminating
 from ..job.conditions import is_finished
-from ..meta import created, name_of
-from ..podcontrol import is_namespace_terminating
 from . import planning
 from .schedule import local_zone, schedule_of, seconds_to_next
 

@@ -18,8 +18,8 @@ from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.api.times import rfc3339
 from pybernetes.client.keys import controller_reference, uid_of
 
+from ..common.meta import is_deleting, name_of, seconds
 from ..job.conditions import finished_condition
-from ..meta import is_deleting, name_of, seconds
 from .schedule import TOO_MANY_MISSED, ScheduleError, latest_due, schedule_of, seconds_to_next
 
 SCHEDULED_TIMESTAMP = "batch.kubernetes.io/cronjob-scheduled-timestamp"

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from pybernetes.api.batch.cron import CronError, Every, Schedule, load_location, parse
 from pybernetes.api.batch.v1 import CronJob, CronJobSpec
 
-from ..meta import created, seconds
+from ..common.meta import created, seconds
 
 TOO_MANY_MISSED: Final = 100
 MARGIN: Final = 0.1

@@ -18,12 +18,12 @@ from pybernetes.client.events import WARNING
 from pybernetes.client.keys import Key, controller_of, controller_reference, key_of, uid_of
 
 from ..base import Controller, adopts, maps, owns
-from ..consistency import CHECK_AGAIN, Consistency
-from ..meta import is_deleting, labels_of, name_of
-from ..ownership import claim
-from ..podcontrol import PodControl, first_failure, is_namespace_terminating, slow_start
-from ..pods import next_availability_check, phase_of, pod_from_template
-from ..status import update_status
+from ..common.consistency import CHECK_AGAIN, Consistency
+from ..common.meta import is_deleting, labels_of, name_of
+from ..common.ownership import claim
+from ..common.pod_control import PodControl, first_failure, is_namespace_terminating, slow_start
+from ..common.pods import next_availability_check, phase_of, pod_from_template
+from ..common.status import update_status
 from .nodes import REVISION_HASH, fits, target_node, template_for_node
 from .plan import (
     BURST_REPLICAS,

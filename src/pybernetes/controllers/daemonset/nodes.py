@@ -20,7 +20,7 @@ from pybernetes.api.core.v1.pod import Pod, PodSpec, PodTemplateSpec
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.client.keys import copy
 
-from ..meta import annotations_of, name_of
+from ..common.meta import annotations_of, name_of
 
 REVISION_HASH = "controller-revision-hash"
 TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"

@@ -13,8 +13,8 @@ from pybernetes.api.core.v1.node import Node
 from pybernetes.api.core.v1.pod import Pod
 from pybernetes.api.intstr import scaled_value
 
-from ..meta import by_creation, generation_of, is_deleting, labels_of, name_of
-from ..pods import is_available, is_ready, is_terminal, node_of, phase_of
+from ..common.meta import by_creation, generation_of, is_deleting, labels_of, name_of
+from ..common.pods import is_available, is_ready, is_terminal, node_of, phase_of
 from .nodes import REVISION_HASH, fits, is_updated, target_node
 
 PodsByNode: TypeAlias = Mapping[str, Sequence[Pod]]

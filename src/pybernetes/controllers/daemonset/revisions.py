@@ -14,9 +14,9 @@ from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.client.client import Client
 from pybernetes.client.keys import controller_reference, copy, key_of
 
-from ..history import in_order, next_collision, next_revision, revision_name, template_patch
-from ..meta import annotations_of, labels_of, meta, name_of
-from ..template_hash import compute_hash
+from ..common.history import in_order, next_collision, next_revision, revision_name, template_patch
+from ..common.meta import annotations_of, labels_of, meta, name_of
+from ..common.template_hash import compute_hash
 from .nodes import REVISION_HASH, template_of
 
 Wrote = Callable[[ControllerRevision], None]

@@ -8,8 +8,8 @@ import re
 from pybernetes.api.apps.v1 import Deployment, ReplicaSet
 from pybernetes.api.base import Kind
 
-from ..history import MAX_REVISION
-from ..meta import annotations_of, meta
+from ..common.history import MAX_REVISION
+from ..common.meta import annotations_of, meta
 
 REVISION = "deployment.kubernetes.io/revision"
 REVISION_HISTORY = "deployment.kubernetes.io/revision-history"

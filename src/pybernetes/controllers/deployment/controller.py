@@ -16,15 +16,15 @@ from pybernetes.client.events import NORMAL, WARNING
 from pybernetes.client.keys import Key, controller_of, copy, key_of, uid_of
 
 from ..base import Controller, adopts, owns
-from ..conditions import find_condition, with_condition
-from ..consistency import CHECK_AGAIN, Consistency
-from ..history import next_collision
-from ..meta import annotations_of, generation_of, is_deleting, labels_of, meta, name_of
-from ..ownership import claim
-from ..podcontrol import is_namespace_terminating
-from ..pods import is_terminal
-from ..status import same_status
-from ..template_hash import POD_TEMPLATE_HASH
+from ..common.conditions import find_condition, with_condition
+from ..common.consistency import CHECK_AGAIN, Consistency
+from ..common.history import next_collision
+from ..common.meta import annotations_of, generation_of, is_deleting, labels_of, meta, name_of
+from ..common.ownership import claim
+from ..common.pod_control import is_namespace_terminating
+from ..common.pods import is_terminal
+from ..common.status import same_status
+from ..common.template_hash import POD_TEMPLATE_HASH
 from . import progress, scaling
 from .annotations import (
     REVISION,

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pybernetes.api.apps.v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 from pybernetes.api.times import rfc3339
 
-from ..conditions import find_condition, with_condition, without_condition
-from ..meta import generation_of, name_of, seconds
-from ..replicas import REPLICA_FAILURE
+from ..common.conditions import find_condition, with_condition, without_condition
+from ..common.meta import generation_of, name_of, seconds
+from ..common.replicas import REPLICA_FAILURE
 from .replicasets import actual, available, desired, ready, size, spec_of, terminating
 from .scaling import max_unavailable
 

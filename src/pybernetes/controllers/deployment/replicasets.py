@@ -12,8 +12,8 @@ from pybernetes.api.meta.v1.labelselector import LabelSelector
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.client.keys import controller_reference, copy, uid_of
 
-from ..meta import by_creation, name_of
-from ..template_hash import POD_TEMPLATE_HASH, compute_hash
+from ..common.meta import by_creation, name_of
+from ..common.template_hash import POD_TEMPLATE_HASH, compute_hash
 
 
 def spec_of(deployment: Deployment) -> DeploymentSpec:

@@ -17,7 +17,7 @@ from pybernetes.api.apps.v1 import Deployment, ReplicaSet, RollingUpdateDeployme
 from pybernetes.api.intstr import scaled_value
 from pybernetes.client.keys import uid_of
 
-from ..meta import annotations_of, by_creation
+from ..common.meta import annotations_of, by_creation
 from .annotations import DESIRED_REPLICAS, desired_replicas_annotation, max_replicas_annotation, revision
 from .replicasets import active, available, desired, size, spec_of
 

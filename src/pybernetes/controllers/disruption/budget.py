@@ -19,9 +19,9 @@ from pybernetes.api.meta.v1.objectmeta import Condition
 from pybernetes.api.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from pybernetes.api.times import rfc3339
 
-from ..conditions import find_condition
-from ..meta import generation_of, is_deleting, name_of, seconds
-from ..pods import is_ready, is_terminal
+from ..common.conditions import find_condition
+from ..common.meta import generation_of, is_deleting, name_of, seconds
+from ..common.pods import is_ready, is_terminal
 
 DELETION_TIMEOUT: Final = 120.0
 STALE_DISRUPTION_TIMEOUT: Final = 120.0

@@ -28,9 +28,9 @@ from pybernetes.client.keys import Key, controller_of, copy, key_of, uid_of
 from pybernetes.client.workqueue import WorkQueue
 
 from ..base import Controller, maps
-from ..meta import generation_of, labels_of, name_of
-from ..scales import NoMatch, Scales
-from ..selectortext import selector_text
+from ..common.meta import generation_of, labels_of, name_of
+from ..common.scales import NoMatch, Scales
+from ..common.selector_text import selector_text
 from . import budget as arithmetic
 
 _UNMANAGED = (

@@ -14,13 +14,13 @@ from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.keys import Key, copy, key_of
 
 from ..base import Controller
+from ..common.meta import annotations_of, labels_of, meta, name_of
+from ..common.pod_control import is_namespace_terminating
+from ..common.pods import matching
 from ..endpointslice.endpoints import HEADLESS_LABEL, is_headless
 from ..endpointslice.plan import TRIGGER_TIME
 from ..endpointslice.selection import PodWatcher
 from ..endpointslice.tracking import TriggerTimes
-from ..meta import annotations_of, labels_of, meta, name_of
-from ..podcontrol import is_namespace_terminating
-from ..pods import matching
 from .subsets import same_subsets, subsets_of, truncate
 
 MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"

@@ -15,8 +15,8 @@ from pybernetes.api.core.v1 import Pod, Service
 from pybernetes.api.core.v1.reference import ObjectReference
 from pybernetes.api.core.v1.service import EndpointAddress, EndpointPort, EndpointSubset, ServiceSpec
 
+from ..common.pods import is_ready
 from ..endpointslice.endpoints import find_port, is_named_by, pod_belongs
-from ..pods import is_ready
 
 MAX_CAPACITY: Final = 1000
 """Addresses in one Endpoints object."""

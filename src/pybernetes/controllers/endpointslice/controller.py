@@ -17,10 +17,10 @@ from pybernetes.client.keys import Key, key_of
 from pybernetes.client.workqueue import WorkQueue
 
 from ..base import Controller
-from ..conditions import find_condition
-from ..meta import is_deleting, labels_of, meta, name_of
-from ..podcontrol import is_namespace_terminating
-from ..pods import matching, node_of
+from ..common.conditions import find_condition
+from ..common.meta import is_deleting, labels_of, meta, name_of
+from ..common.pod_control import is_namespace_terminating
+from ..common.pods import matching, node_of
 from .endpoints import MANAGED_BY_LABEL, SERVICE_NAME_LABEL, ZONE_LABEL
 from .hints import Topology
 from .packing import Changes

@@ -13,8 +13,8 @@ from pybernetes.api.core.v1.reference import ObjectReference
 from pybernetes.api.core.v1.service import ServicePort, ServiceSpec
 from pybernetes.api.discovery.v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
 
-from ..meta import is_deleting, labels_of, name_of
-from ..pods import is_ready, is_terminal, node_of
+from ..common.meta import is_deleting, labels_of, name_of
+from ..common.pods import is_ready, is_terminal, node_of
 
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 SERVICE_NAME_LABEL: Final = "kubernetes.io/service-name"

@@ -17,8 +17,8 @@ from pybernetes.api.discovery.v1 import Endpoint, EndpointHints, EndpointSlice, 
 from pybernetes.api.quantity import Quantity, parse
 from pybernetes.client.keys import copy
 
-from ..conditions import find_condition
-from ..meta import annotations_of, labels_of
+from ..common.conditions import find_condition
+from ..common.meta import annotations_of, labels_of
 from .endpoints import ZONE_LABEL
 from .packing import Changes
 

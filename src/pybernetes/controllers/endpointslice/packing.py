@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pybernetes.api.discovery.v1 import Endpoint, EndpointSlice
 from pybernetes.client.keys import copy
 
-from ..meta import name_of
+from ..common.meta import name_of
 from .endpoints import EndpointKey, endpoint_key, same_endpoint
 
 

@@ -11,8 +11,8 @@ from pybernetes.api.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.keys import controller_reference, copy, key_of, uid_of
 
-from ..meta import is_deleting, labels_of, meta, name_of
-from ..pods import node_of, pod_name_prefix
+from ..common.meta import is_deleting, labels_of, meta, name_of
+from ..common.pods import node_of, pod_name_prefix
 from .endpoints import (
     EndpointKey,
     Ports,

@@ -8,7 +8,7 @@ from pybernetes.api.core.v1 import Pod, Service
 from pybernetes.client.informer import Informer
 from pybernetes.client.keys import Key, key_of
 
-from ..meta import labels_of, meta
+from ..common.meta import labels_of, meta
 from .endpoints import membership_changed, selection_changed, selects
 
 

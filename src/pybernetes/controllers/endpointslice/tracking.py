@@ -9,8 +9,8 @@ from pybernetes.api.core.v1 import Pod, Service
 from pybernetes.api.discovery.v1 import EndpointSlice
 from pybernetes.client.keys import Key, key_of, uid_of
 
-from ..meta import generation_of, labels_of, meta, name_of
-from ..pods import ready_condition
+from ..common.meta import generation_of, labels_of, meta, name_of
+from ..common.pods import ready_condition
 from .endpoints import SERVICE_NAME_LABEL
 
 _DELETED: Final = -1

@@ -17,11 +17,11 @@ from pybernetes.client.keys import Key, key_of
 from pybernetes.client.workqueue import WorkQueue
 
 from ..base import Controller
+from ..common.meta import labels_of, meta, name_of
+from ..common.pod_control import is_namespace_terminating
 from ..endpointslice.endpoints import MANAGED_BY_LABEL, SERVICE_NAME_LABEL
 from ..endpointslice.packing import Changes
 from ..endpointslice.tracking import SliceTracker, service_key
-from ..meta import labels_of, meta, name_of
-from ..podcontrol import is_namespace_terminating
 from .plan import CONTROLLER, plan, should_mirror
 
 _BY_SERVICE: Final = "endpointslice-service"

@@ -13,6 +13,8 @@ from pybernetes.api.discovery.v1 import Endpoint, EndpointConditions, EndpointPo
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.keys import controller_reference, uid_of
 
+from ..common.meta import annotations_of, is_deleting, labels_of, meta, name_of
+from ..common.pods import pod_name_prefix
 from ..endpoints.subsets import repack
 from ..endpointslice.endpoints import (
     MANAGED_BY_LABEL,
@@ -25,8 +27,6 @@ from ..endpointslice.endpoints import (
 )
 from ..endpointslice.packing import Changes
 from ..endpointslice.plan import TRIGGER_TIME
-from ..meta import annotations_of, is_deleting, labels_of, meta, name_of
-from ..pods import pod_name_prefix
 
 CONTROLLER: Final = "endpointslicemirroring-controller.k8s.io"
 SKIP_MIRROR: Final = "endpointslice.kubernetes.io/skip-mirror"

@@ -29,7 +29,7 @@ from pybernetes.client.retry import retry_on_conflict
 from pybernetes.client.workqueue import WorkQueue
 
 from ..base import Controller
-from ..meta import meta
+from ..common.meta import meta
 from .graph import (
     FOREGROUND_FINALIZER,
     ORPHAN_FINALIZER,

@@ -27,8 +27,8 @@ from pybernetes.client.keys import Key, key_of
 from pybernetes.client.retry import retry_on_conflict
 
 from ..base import Controller
-from ..meta import labels_of
-from ..scales import NoMatch, Scales
+from ..common.meta import labels_of
+from ..common.scales import NoMatch, Scales
 from . import behavior
 from .behavior import History
 from .evaluation import Answer, Evaluator, MetricFailed, Target, tolerances_of

@@ -27,7 +27,7 @@ from pybernetes.api.core.podresources import quantity
 from pybernetes.api.core.v1.pod import Pod
 from pybernetes.api.quantity import BINARY_SI, DECIMAL_SI, Quantity
 
-from ..selectortext import selector_text
+from ..common.selector_text import selector_text
 from .metrics import MetricsClient
 from .replicas import (
     Initialization,

@@ -16,7 +16,7 @@ from pybernetes.api.times import TimeError, parse_duration, parse_time
 from pybernetes.client.client import Client
 from pybernetes.client.transport import with_query
 
-from ..scales import NoMatch, Scales
+from ..common.scales import NoMatch, Scales
 from .replicas import MAX_INT64, MetricError, PodMetric
 
 CUSTOM: Final = "custom.metrics.k8s.io"

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from pybernetes.api.core.podresources import aggregate_container_requests, is_sidecar, quantity
 from pybernetes.api.core.v1.pod import Pod, PodSpec
 
-from ..meta import is_deleting, name_of, seconds
-from ..pods import is_ready, phase_of, ready_condition
+from ..common.meta import is_deleting, name_of, seconds
+from ..common.pods import is_ready, phase_of, ready_condition
 
 MAX_INT32: Final = (1 << 31) - 1
 MAX_INT64: Final = (1 << 63) - 1

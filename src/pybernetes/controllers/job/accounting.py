@@ -20,8 +20,8 @@ from pybernetes.api.batch.v1 import JobCondition, JobStatus, UncountedTerminated
 from pybernetes.api.core.v1.pod import Pod
 from pybernetes.client.keys import uid_of
 
-from ..meta import is_deleting
-from ..pods import phase_of
+from ..common.meta import is_deleting
+from ..common.pods import phase_of
 from . import conditions, pods
 from .policies import judge_failure
 from .survey import Survey, is_indexed, spec_of

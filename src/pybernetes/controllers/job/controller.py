@@ -23,11 +23,11 @@ from pybernetes.client.keys import Key, controller_of, controller_reference, key
 from pybernetes.client.workqueue import WorkQueue
 
 from ..base import Controller
-from ..consistency import CHECK_AGAIN, Consistency
-from ..meta import generation_of, is_deleting, labels_of
-from ..ownership import claim
-from ..podcontrol import PodControl, first_failure, is_namespace_terminating, slow_start
-from ..pods import is_ready
+from ..common.consistency import CHECK_AGAIN, Consistency
+from ..common.meta import generation_of, is_deleting, labels_of
+from ..common.ownership import claim
+from ..common.pod_control import PodControl, first_failure, is_namespace_terminating, slow_start
+from ..common.pods import is_ready
 from . import accounting, conditions
 from .backoff import BackoffRecord
 from .metrics import JobMetrics

@@ -9,8 +9,8 @@ from pybernetes.api.batch.v1 import Job
 from pybernetes.api.core.v1.container import ContainerStatus
 from pybernetes.api.core.v1.pod import Pod
 
-from ..meta import annotations_of, created, is_deleting, seconds
-from ..pods import is_ready, node_of, phase_of, ready_condition, ready_since
+from ..common.meta import annotations_of, created, is_deleting, seconds
+from ..common.pods import is_ready, node_of, phase_of, ready_condition, ready_since
 
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"

@@ -14,8 +14,8 @@ from pybernetes.api.batch.v1 import Job, JobCondition, JobSpec, JobStatus, Uncou
 from pybernetes.api.core.v1.pod import Pod
 from pybernetes.client.keys import uid_of
 
-from ..meta import seconds
-from ..pods import is_active, is_ready, is_terminating, phase_of
+from ..common.meta import seconds
+from ..common.pods import is_active, is_ready, is_terminating, phase_of
 from . import conditions, pods
 from .backoff import BackoffRecord
 from .indexes import Indexes

@@ -13,7 +13,7 @@ from pybernetes.client.client import Client
 from pybernetes.client.informer import Informer
 from pybernetes.client.keys import Key, controller_of, key_of, uid_of
 
-from ..podcontrol import first_failure
+from ..common.pod_control import first_failure
 from .conditions import is_finished
 from .pods import TRACKING_FINALIZER, has_tracking_finalizer
 

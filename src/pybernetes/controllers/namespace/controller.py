@@ -24,8 +24,8 @@ from pybernetes.client.metadata import MetadataClient
 from pybernetes.client.workqueue import WorkQueue
 
 from ..base import Controller
-from ..meta import is_deleting, meta, name_of, seconds
-from ..pods import is_terminal
+from ..common.meta import is_deleting, meta, name_of, seconds
+from ..common.pods import is_terminal
 from .conditions import Findings, update_conditions
 
 FINALIZER: Final = "kubernetes"

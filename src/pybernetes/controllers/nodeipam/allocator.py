@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pybernetes.api.addresses import IPNetwork, parse_cidr
 from pybernetes.api.core.v1 import Node
 
-from ..meta import name_of
+from ..common.meta import name_of
 from .cidrset import CIDRError, CIDRSet
 from .settings import Settings
 

@@ -17,9 +17,9 @@ from pybernetes.client.keys import Key, key_of, uid_of
 from pybernetes.client.metrics import Counter
 
 from ..base import Controller
-from ..consistency import CHECK_AGAIN, Consistency
-from ..meta import is_deleting
-from ..nodes import node_reference, tell_status
+from ..common.consistency import CHECK_AGAIN, Consistency
+from ..common.meta import is_deleting
+from ..common.nodes import node_reference, tell_status
 from .allocator import RangeAllocator, ranges_of
 from .cidrset import CIDRError
 from .settings import check_allocator, settings

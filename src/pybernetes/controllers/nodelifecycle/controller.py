@@ -24,8 +24,8 @@ from pybernetes.trace import recorder
 from pybernetes.trace.recorder import CURRENT, Cause
 
 from ..base import Controller
-from ..meta import labels_of, name_of
-from ..nodes import (
+from ..common.meta import labels_of, name_of
+from ..common.nodes import (
     change_taints,
     has_taint,
     index_by_node,
@@ -35,8 +35,8 @@ from ..nodes import (
     tell_status,
     zone_of,
 )
-from ..pods import node_of
-from ..slices import in_slices
+from ..common.pods import node_of
+from ..common.time_slices import in_slices
 from .evictor import Evictor
 from .health import Health, is_silent, observe, silent
 from .marks import label_changes, no_execute_taints, no_schedule_changes

@@ -15,8 +15,8 @@ from pybernetes.api.core.v1 import Node, NodeCondition, NodeStatus
 from pybernetes.api.times import rfc3339
 from pybernetes.client.keys import copy
 
-from ..meta import created, meta
-from ..nodes import node_condition
+from ..common.meta import created, meta
+from ..common.nodes import node_condition
 
 # NetworkUnavailable is not here: it is the control plane that says it, not the kubelet.
 KUBELET_CONDITIONS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")

@@ -6,8 +6,8 @@ from typing import Final
 
 from pybernetes.api.core.v1 import Node, Taint
 
-from ..meta import labels_of
-from ..nodes import NO_EXECUTE, NO_SCHEDULE, same_taint, taints_of
+from ..common.meta import labels_of
+from ..common.nodes import NO_EXECUTE, NO_SCHEDULE, same_taint, taints_of
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"

@@ -17,9 +17,9 @@ from pybernetes.client.events import NORMAL, WARNING
 from pybernetes.client.keys import Key, is_controlled_by, key_of, uid_of
 
 from ..base import Controller
-from ..meta import is_deleting, meta, name_of
-from ..nodes import index_by_node, pods_on
-from ..pods import node_of
+from ..common.meta import is_deleting, meta, name_of
+from ..common.nodes import index_by_node, pods_on
+from ..common.pods import node_of
 from ..pvcprotection import claims_of
 from .attachments import (
     Attachable,

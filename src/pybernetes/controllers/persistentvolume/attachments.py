@@ -17,9 +17,9 @@ from pybernetes.api.core.v1 import ContainerStatus, Node, PersistentVolume, Pod,
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.api.storage.v1 import VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentSpec
 
-from ..meta import annotations_of, is_deleting, name_of
-from ..nodes import node_condition, taints_of
-from ..pods import is_terminal
+from ..common.meta import annotations_of, is_deleting, name_of
+from ..common.nodes import node_condition, taints_of
+from ..common.pods import is_terminal
 
 MANAGED: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
 """On a node: its kubelet leaves attaching to us."""

@@ -22,8 +22,8 @@ from pybernetes.api.storage.v1 import StorageClass
 from pybernetes.client.keys import Key, copy, key_of, uid_of
 
 from ..base import Controller
-from ..meta import annotations_of, by_creation, is_deleting, name_of
-from ..pods import is_terminal, node_of
+from ..common.meta import annotations_of, by_creation, is_deleting, name_of
+from ..common.pods import is_terminal, node_of
 from ..pvcprotection import claims_of
 from .changes import (
     bound_claim,

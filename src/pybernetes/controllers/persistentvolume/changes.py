@@ -9,7 +9,7 @@ from pybernetes.api.core.volumebinding import BIND_COMPLETED, BOUND_BY_CONTROLLE
 from pybernetes.api.quantity import QuantityError, canonicalize, parse
 from pybernetes.client.keys import copy
 
-from ..meta import annotations_of, meta, name_of
+from ..common.meta import annotations_of, meta, name_of
 from .migration import (
     BETA_STORAGE_PROVISIONER,
     STORAGE_PROVISIONER,

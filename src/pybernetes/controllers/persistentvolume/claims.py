@@ -31,7 +31,7 @@ from pybernetes.api.quantity import Quantity
 from pybernetes.api.storage.v1 import StorageClass
 from pybernetes.client.events import NORMAL, WARNING
 
-from ..meta import annotations_of, created, is_deleting, name_of
+from ..common.meta import annotations_of, created, is_deleting, name_of
 from .migration import CSI_DRIVERS, HOST_PATH, IN_TREE_PREFIX, no_plugin
 from .user_event import UserEvent
 

@@ -16,7 +16,7 @@ from pybernetes.client.events import NORMAL
 from pybernetes.client.keys import Key, uid_of
 
 from ..base import Controller
-from ..meta import annotations_of
+from ..common.meta import annotations_of
 from .changes import PRE_RESIZE_CAPACITY
 from .migration import CSI_DRIVERS, migrated_plugin
 

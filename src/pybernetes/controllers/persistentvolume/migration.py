@@ -9,7 +9,7 @@ from typing import Final
 
 from pybernetes.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 
-from ..meta import annotations_of
+from ..common.meta import annotations_of
 
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 STORAGE_PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"

@@ -14,7 +14,7 @@ from pybernetes.api.core.volumebinding import same_mode
 from pybernetes.api.gocompat.quote import quote
 from pybernetes.client.events import WARNING
 
-from ..meta import annotations_of, name_of
+from ..common.meta import annotations_of, name_of
 from .migration import IN_TREE_PREFIX, MIGRATED_TO, PROVISIONED_BY, no_plugin
 from .user_event import UserEvent
 

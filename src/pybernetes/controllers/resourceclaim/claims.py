@@ -16,8 +16,8 @@ from pybernetes.api.resource.v1 import (
 )
 from pybernetes.client.keys import copy, is_controlled_by, uid_of
 
-from ..meta import annotations_of, is_deleting, meta, name_of
-from ..pods import is_terminal, node_of
+from ..common.meta import annotations_of, is_deleting, meta, name_of
+from ..common.pods import is_terminal, node_of
 
 POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"

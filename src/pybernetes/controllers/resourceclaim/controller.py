@@ -20,8 +20,8 @@ from pybernetes.client.keys import Key, is_controlled_by, key_of, uid_of
 from pybernetes.client.metrics import GaugeFunction, Labels
 
 from ..base import Controller
-from ..meta import annotations_of, is_deleting, meta, name_of
-from ..pods import node_of
+from ..common.meta import annotations_of, is_deleting, meta, name_of
+from ..common.pods import node_of
 from .claims import (
     POD_CLAIM_ANNOTATION,
     ClaimError,

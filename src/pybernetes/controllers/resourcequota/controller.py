@@ -24,7 +24,7 @@ from pybernetes.client.informer import Informer
 from pybernetes.client.keys import Key, copy
 
 from ..base import Controller
-from ..meta import meta
+from ..common.meta import meta
 from .status import counted
 
 DISCOVERY_AGE: Final = 30.0

@@ -17,8 +17,8 @@ from pybernetes.api.core.v1 import Service
 from pybernetes.client.keys import Key, key_of
 
 from ..base import Controller
-from ..meta import is_deleting, meta, name_of
-from ..protection import has_finalizer
+from ..common.meta import is_deleting, meta, name_of
+from ..common.protection import has_finalizer
 from .pool import FAMILIES, Pool, PoolError, parse_ranges
 
 FINALIZER: Final = "service.kubernetes.io/load-balancer-cleanup"

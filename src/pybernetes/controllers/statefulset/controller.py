@@ -16,12 +16,12 @@ from pybernetes.api.labels import Selector, SelectorError, from_label_selector
 from pybernetes.client.keys import Key, uid_of
 
 from ..base import Controller, adopts, owns
-from ..consistency import CHECK_AGAIN, Consistency
-from ..meta import labels_of, meta, name_of
-from ..ownership import claim
-from ..podcontrol import slow_start
-from ..pods import next_availability_check
-from ..status import update_status
+from ..common.consistency import CHECK_AGAIN, Consistency
+from ..common.meta import labels_of, meta, name_of
+from ..common.ownership import claim
+from ..common.pod_control import slow_start
+from ..common.pods import next_availability_check
+from ..common.status import update_status
 from .identity import is_member, spec_of
 from .plan import Plan, Step, is_parallel, make_plan
 from .podcontrol import StatefulPodControl

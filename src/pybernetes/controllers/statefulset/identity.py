@@ -12,8 +12,8 @@ from pybernetes.api.core.v1.volume import Volume
 from pybernetes.api.core.v1.volumesource import PersistentVolumeClaimVolumeSource
 from pybernetes.client.keys import controller_reference, copy
 
-from ..meta import labels_of, meta, name_of
-from ..pods import pod_from_template
+from ..common.meta import labels_of, meta, name_of
+from ..common.pods import pod_from_template
 
 REVISION: Final = "controller-revision-hash"
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"

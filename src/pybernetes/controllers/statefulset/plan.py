@@ -21,9 +21,9 @@ from pybernetes.api.core.v1.persistentvolumeclaim import PersistentVolumeClaim
 from pybernetes.api.core.v1.pod import Pod
 from pybernetes.api.intstr import scaled_value
 
-from ..history import template_of
-from ..meta import generation_of, is_deleting, name_of
-from ..pods import is_available, is_ready, is_terminal, phase_of
+from ..common.history import template_of
+from ..common.meta import generation_of, is_deleting, name_of
+from ..common.pods import is_available, is_ready, is_terminal, phase_of
 from .identity import (
     MAX_ORDINAL,
     claims_for,

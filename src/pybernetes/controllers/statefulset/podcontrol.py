@@ -13,7 +13,7 @@ from pybernetes.client.events import NORMAL, WARNING, EventRecorder
 from pybernetes.client.informer import Informer
 from pybernetes.client.keys import copy, uid_of
 
-from ..meta import is_deleting, meta, name_of
+from ..common.meta import is_deleting, meta, name_of
 from .identity import claims_for, identity_matches, ordinal_of, set_identity, set_storage, storage_matches
 from .retention import has_conflicting_controller, is_up_to_date, update_owners
 

@@ -16,7 +16,7 @@ from pybernetes.api.core.v1.pod import Pod
 from pybernetes.api.meta.v1.objectmeta import OwnerReference
 from pybernetes.client.keys import controller_reference, resource_of, uid_of
 
-from ..meta import meta, name_of
+from ..common.meta import meta, name_of
 from .identity import in_range, spec_of
 
 RETAIN: Final = "Retain"

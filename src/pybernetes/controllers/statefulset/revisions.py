@@ -13,9 +13,17 @@ from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.client.client import Client
 from pybernetes.client.keys import controller_reference, copy
 
-from ..history import in_order, next_collision, next_revision, revision_name, same_data, template_of, template_patch
-from ..meta import annotations_of, meta, name_of
-from ..template_hash import compute_hash
+from ..common.history import (
+    in_order,
+    next_collision,
+    next_revision,
+    revision_name,
+    same_data,
+    template_of,
+    template_patch,
+)
+from ..common.meta import annotations_of, meta, name_of
+from ..common.template_hash import compute_hash
 from .identity import revision_of, spec_of
 
 HASH: Final = "controller.kubernetes.io/hash"

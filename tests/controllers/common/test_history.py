@@ -10,7 +10,7 @@ from pybernetes.api.core.v1.compute import ResourceRequirements
 from pybernetes.api.core.v1.container import Container
 from pybernetes.api.core.v1.pod import PodSpec, PodTemplateSpec
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
-from pybernetes.controllers.history import (
+from pybernetes.controllers.common.history import (
     in_order,
     next_collision,
     next_revision,

@@ -10,7 +10,7 @@ from pybernetes.api.core.v1.container import Container
 from pybernetes.api.core.v1.pod import ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.api.times import rfc3339
-from pybernetes.controllers.podranking import DELETION_COST, deletion_cost, pods_to_delete
+from pybernetes.controllers.common.pod_ranks import DELETION_COST, deletion_cost, pods_to_delete
 
 NOW = 1_700_000_000.0
 

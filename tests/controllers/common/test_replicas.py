@@ -12,9 +12,9 @@ from pybernetes.api.core.v1.replicationcontroller import ReplicationController, 
 from pybernetes.api.meta.v1.labelselector import LabelSelector
 from pybernetes.api.meta.v1.objectmeta import ObjectMeta
 from pybernetes.api.times import rfc3339
-from pybernetes.controllers.pods import is_available, next_availability_check, pod_from_template
-from pybernetes.controllers.replicas import calculate_status, missing, selector_of
-from pybernetes.controllers.template_hash import compute_hash, fnv32a
+from pybernetes.controllers.common.pods import is_available, next_availability_check, pod_from_template
+from pybernetes.controllers.common.replicas import calculate_status, missing, selector_of
+from pybernetes.controllers.common.template_hash import compute_hash, fnv32a
 
 NOW = 1_700_000_000.0
 LABELS = {"app": "web"}
