@@ -247,7 +247,7 @@ def _uid(h: Any, name: str) -> str:
     return str(h.scheduler.handlers.pod(_key(h, name)).metadata.uid)
 
 
-async def test_the_endpoint_and_the_command(live: Any, server: tools.ApiServer, capsys: Any, tmp_path: Any) -> None:
+async def test_the_endpoint_and_the_command(live: Any, server: tools.ApiServer, capsys: Any) -> None:
     memory = Memory()
     async with live(recorder=memory) as h:
         await h.node("n1", cpu="1")
@@ -277,7 +277,6 @@ async def test_the_endpoint_and_the_command(live: Any, server: tools.ApiServer, 
                 f"--kubeconfig={server.kubeconfig}",
                 f"--scheduler={url}",
                 "--insecure-skip-tls-verify",
-                f"--data-dir={tmp_path}",
                 f"--namespace={h.namespace}",
             ]
             assert await asyncio.to_thread(main, [*flags, "pod/p", "-o", "json"]) == 0
@@ -291,8 +290,8 @@ async def test_the_endpoint_and_the_command(live: Any, server: tools.ApiServer, 
             flags.remove("--insecure-skip-tls-verify")
             assert await asyncio.to_thread(main, [*flags, "pod/p"]) == 0
             assert "The scheduler cannot be asked for more" in capsys.readouterr().out
-            with pytest.raises(SystemExit):
-                main([*flags, "widget/p"])
+            assert await asyncio.to_thread(main, [*flags, "widget/p"]) == 1
+            assert "the server has no resource 'widget'" in capsys.readouterr().err
         finally:
             await health.stop()
 
