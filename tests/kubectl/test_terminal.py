@@ -1,10 +1,11 @@
-"""What a user of a cluster writes into an object does not steer the terminal of who looks at it (CVE-2021-25743)."""
+"""Text that users of a cluster write into objects does not steer the terminal that shows it (CVE-2021-25743)."""
 
 from __future__ import annotations
 
 from pybernetes.kubectl.describing.text import Writer
 from pybernetes.kubectl.printers.customcolumns import CustomColumns
 from pybernetes.kubectl.printers.table import cell_text
+from pybernetes.trace.why.facts import Answer
 
 EVIL = "ok \x1b]0;title\a\x1b[2K"
 SHOWN = "ok ^[]0;title\a^[[2K"
@@ -19,6 +20,11 @@ def test_descriptions() -> None:
     writer = Writer()
     writer.write(0, f"Message:\t{EVIL}\rforged\n")
     assert writer.text() == f"Message:\t{SHOWN}\\rforged\n"
+
+
+def test_answers_of_why() -> None:
+    answer = Answer(f"{EVIL}\rforged.", details=(EVIL,), fix="remove it")
+    assert answer.text("Pod a/b") == f"Pod a/b: {SHOWN}\\rforged.\n{SHOWN}\nWhat would help: remove it."
 
 
 def test_custom_columns() -> None:

@@ -19,6 +19,7 @@ from pybernetes.cluster.commands import flags
 from pybernetes.cluster.commands.cluster_of import cluster_of
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import DEFAULT_NAME, locate
+from pybernetes.terminal import escaped
 from pybernetes.trace import context
 from pybernetes.trace.span import Span
 
@@ -138,7 +139,7 @@ async def _follow(reader: Reader, since: float) -> int:
     await reader.read(time.time() - since)
     while True:
         for span in sorted(reader.spans, key=lambda each: each.end):
-            print(line(span))
+            print(escaped(line(span)))
         sys.stdout.flush()
         reader.forget()
         await asyncio.sleep(LOOK)
@@ -158,8 +159,8 @@ def _show(arguments: argparse.Namespace, trees: list[Node]) -> None:
     elif arguments.outline:
         from pybernetes.trace.text import outline
 
-        print("\n".join(outline(trees)))
+        print(escaped("\n".join(outline(trees))))
     elif not arguments.html:
         from pybernetes.trace.text import render
 
-        print("\n".join(render(trees)))
+        print(escaped("\n".join(render(trees))))

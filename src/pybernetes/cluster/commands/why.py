@@ -20,6 +20,7 @@ from pybernetes.cluster.commands.cluster_of import cluster_of
 from pybernetes.cluster.component_addresses import address_of
 from pybernetes.cluster.errors import ClusterError
 from pybernetes.cluster.layout import DEFAULT_NAME, Layout, locate
+from pybernetes.terminal import escaped
 from pybernetes.trace.why import asking
 from pybernetes.trace.why.kinds import explain, explain_pod
 
@@ -96,17 +97,13 @@ async def _answer(arguments: argparse.Namespace, layout: Layout | None, settings
         told = {"why": answer.sentence, "details": list(answer.details), "help": answer.fix, "healthy": answer.healthy}
         print(json.dumps({**report, **told}, indent=2))
         return 0
-    print(f"{title}: {answer.sentence.rstrip('. ')}.")
-    for line in answer.details:
-        print(line)
-    if answer.fix:
-        print(f"What would help: {answer.fix}.")
+    print(answer.text(title))
     if report:
         from pybernetes.scheduler.explain.text import render
 
-        print(f"\n{render(report)}")
+        print(f"\n{escaped(render(report))}")
     if silence:
-        print(f"\n{silence}")
+        print(f"\n{escaped(silence)}")
     return 0
 
 
@@ -151,9 +148,9 @@ def _show_field(title: str, thing: dict[str, Any], path: str) -> int:
         print(f"{title}: {path} is {value}; no manager owns it (the API server's default, or never set).")
         return 0
     first, *others = owners
-    print(f"{title}: {path} is {value}; set by {first.manager} ({first.operation}) at {first.time}.")
+    print(escaped(f"{title}: {path} is {value}; set by {first.manager} ({first.operation}) at {first.time}."))
     for each in others:
-        print(f"Also owned by {each.manager} ({each.operation}) since {each.time}.")
+        print(escaped(f"Also owned by {each.manager} ({each.operation}) since {each.time}."))
     return 0
 
 

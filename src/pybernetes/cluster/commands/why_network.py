@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pybernetes.cluster.commands import flags
 from pybernetes.cluster.commands.cluster_of import cluster_of
 from pybernetes.cluster.errors import ClusterError
+from pybernetes.terminal import escaped
 
 if TYPE_CHECKING:
     from pybernetes.api.core.v1 import Pod, Service
@@ -54,7 +55,7 @@ def main(argv: list[str]) -> int:
         shown = [{"good": each.good, "summary": each.summary, "findings": each.findings} for each in reports]
         print(json.dumps(shown, indent=2))
     else:
-        print("\n".join(each.text() for each in reports))
+        print(escaped("\n".join(each.text() for each in reports)))
     return 0
 
 

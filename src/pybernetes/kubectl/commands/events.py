@@ -7,8 +7,8 @@ from pybernetes.kubectl.command import Command
 from pybernetes.kubectl.errors import CLIError, NoMatch, PlainError
 from pybernetes.kubectl.flags import Flag
 from pybernetes.kubectl.printers.table import Columns
-from pybernetes.kubectl.printers.terminal import escaped
 from pybernetes.kubectl.printing import PRINT_FLAGS, generic
+from pybernetes.terminal import escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

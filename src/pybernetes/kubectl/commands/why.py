@@ -32,11 +32,7 @@ def run(context: Context, arguments: list[str]) -> int | None:
     for info in infos:
         found = answer(context, info)
         where = f"{info.namespace}/{info.name}" if info.namespace else info.name
-        context.out(f"{info.mapping.kind} {where}: {found.sentence.rstrip('. ')}.\n")
-        for line in found.details:
-            context.out(f"{line}\n")
-        if found.fix:
-            context.out(f"What would help: {found.fix}.\n")
+        context.out(found.text(f"{info.mapping.kind} {where}") + "\n")
     return None
 
 

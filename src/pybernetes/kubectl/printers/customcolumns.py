@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pybernetes.kubectl.errors import CLIError
 from pybernetes.kubectl.printers.jsonpath import JSONPath, JSONPathError, _text
-from pybernetes.kubectl.printers.terminal import escaped
+from pybernetes.terminal import escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

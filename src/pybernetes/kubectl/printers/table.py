@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybernetes.kubectl.printers.terminal import escaped
+from pybernetes.terminal import escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from pybernetes.terminal import escaped
+
 Object = dict[str, Any]
 LOG_LINES = 10
 
@@ -44,6 +46,13 @@ class Answer:
     """Nothing is wrong."""
     fix: str = ""
     """The smallest change that would help, where one is known."""
+
+    def text(self, title: str) -> str:
+        """The lines for a terminal; they quote events, logs and names that any user may write."""
+        lines = [f"{title}: {self.sentence.rstrip('. ')}.", *self.details]
+        if self.fix:
+            lines.append(f"What would help: {self.fix}.")
+        return escaped("\n".join(lines))
 
 
 def utc(now: datetime.datetime) -> str:
