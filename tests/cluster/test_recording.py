@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,11 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
         assert (tmp_path / name).stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize("content", [b"", b"no json", b"[]\n", b'{"format": "other"}\n', b"\x1f\x8bbroken"])
+DAMAGED = gzip.compress(b"{}", mtime=0)[:10] + b"\xff\xff\xff" + bytes(20)
+"""A whole header, and then no deflated data."""
+
+
+@pytest.mark.parametrize("content", [b"", b"no json", b"[]\n", b'{"format": "other"}\n', b"\x1f\x8bbroken", DAMAGED])
 def test_what_is_no_recording_is_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)

@@ -61,13 +61,53 @@ def test_options_of_cache_forward_and_hosts() -> None:
     assert (second.forward, second.longest_ttl, second.denial_ttl) == ([("10.0.0.6", 53)], 3600, 30)
 
 
+KUBEADM = """
+.:53 {
+    errors
+    health {
+       lameduck 5s
+    }
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+       pods insecure
+       fallthrough in-addr.arpa ip6.arpa
+       ttl 30
+    }
+    prometheus :9153
+    forward . /etc/resolv.conf {
+       max_concurrent 1000
+    }
+    cache 30 {
+       disable success cluster.local
+       disable denial cluster.local
+    }
+    loop
+    reload
+    loadbalance
+}
+"""
+
+
+def test_the_configuration_of_kubeadm() -> None:
+    (block,) = corefile.parse(KUBEADM, FILES.__getitem__)
+    assert (block.longest_ttl, block.denial_ttl, block.max_concurrent) == (30, 30, 1000)
+
+
+def test_zones_and_least_times_of_cache() -> None:
+    (block,) = corefile.parse(". {\n cache 7200 . {\n success 9984 20 5\n servfail 5s\n }\n}")
+    assert (block.longest_ttl, block.denial_ttl) == (20, 3600)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         (". {\n forward corp.example 10.0.0.5\n}", "line 2: forward for corp.example alone takes a server block"),
         (". {\n forward . 10.0.0.5\n forward . 10.0.0.6\n}", "line 3: a server block has one forward"),
         (". {\n forward . 10.0.0.5 {\n except corp.example\n }\n}", "line 3: forward has no option 'except'"),
-        (". {\n cache 30 corp.example\n}", "line 2: cache takes a number"),
+        (". {\n cache 30 corp.example\n}", "line 2: cache for corp.example alone takes a server block of its own"),
+        (". {\n cache {\n success abc\n }\n}", "line 3: success takes a number"),
+        (". {\n cache {\n denial\n }\n}", "line 3: denial takes a capacity"),
+        (". {\n cache {\n disable success corp.example\n }\n}", "line 3: cache has no option 'disable'"),
         (". {\n cache {\n disable success\n }\n}", "line 3: cache has no option 'disable'"),
         (". {\n kubernetes cluster.local {\n endpoint_pod_names\n }\n}", "no option 'endpoint_pod_names'"),
         ("", "no server block"),

@@ -5,6 +5,7 @@ Messages that hold an address in upstream's memory are not among them.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from pybernetes.kubectl import main as kubectl
 from pybernetes.kubectl.errors import CLIError
 from pybernetes.kubectl.kustomize import build
+from pybernetes.kubectl.kustomize.patches import Schema
 
 CASES = sorted(kubectl_kustomizations.FOLDER.glob("*.txt"))
 
@@ -75,6 +77,26 @@ def test_a_base_may_be_a_git_repository(tmp_path: Path) -> None:
     folder.mkdir()
     make(folder, kustomization=f"resources: ['file://{repository}/base?ref=v1']\nnamePrefix: a-\n")
     assert b"name: a-p\n" in build(str(folder))
+
+
+def test_the_ref_of_a_repository_runs_no_command(tmp_path: Path) -> None:
+    repository, ran = tmp_path / "repository.git", tmp_path / "ran"
+    subprocess.run(["git", "init", "-q", str(repository)], check=True, capture_output=True)
+    make(tmp_path, kustomization=f"resources: ['file://{repository}/base?ref=--upload-pack=touch {ran};']\n")
+    with pytest.raises(CLIError, match="invalid refspec"):
+        build(str(tmp_path))
+    assert not ran.exists()
+
+
+def test_definitions_that_refer_to_themselves_end(tmp_path: Path) -> None:
+    schema = Schema()
+    kinds = [{"group": "apps", "version": "v1", "kind": "Deployment"}]
+    deployment = {"properties": {"spec": {"$ref": "#/definitions/a"}}, "x-kubernetes-group-version-kind": kinds}
+    definitions = {"D": deployment, "a": {"$ref": "#/definitions/b"}, "b": {"$ref": "#/definitions/a"}}
+    schema.use(json.dumps({"definitions": definitions}).encode())
+    assert schema.type_of("apps/v1", "Deployment") == "D"
+    assert schema._resolve({"$ref": "#/definitions/a"}) == {}
+    assert schema._resolve({"$ref": "#/definitions/D"}) == deployment
 
 
 def test_a_git_repository_that_is_not_there_is_an_error(tmp_path: Path) -> None:

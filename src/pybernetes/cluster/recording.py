@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -115,8 +116,9 @@ def load(path: Path) -> Recording:
             raise RecordingError(f"{path}: not a recording in the format {FORMAT}")
         objects = {each["key"]: each["value"] for each in rest if "key" in each}
         changes = msgspec.convert([each["change"] for each in rest if "change" in each], list[Change])
-        return Recording(head["begin"], head["end"], head["revision"], objects, changes)
-    except (msgspec.MsgspecError, KeyError, TypeError, EOFError, gzip.BadGzipFile, ValueError) as error:
+        begin, end = (msgspec.convert(head[name], float) for name in ("begin", "end"))
+        return Recording(begin, end, msgspec.convert(head["revision"], int), objects, changes)
+    except (msgspec.MsgspecError, KeyError, TypeError, EOFError, zlib.error, gzip.BadGzipFile, ValueError) as error:
         if isinstance(error, RecordingError):
             raise
         raise RecordingError(f"{path}: not a recording: {error}") from None

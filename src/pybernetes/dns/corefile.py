@@ -50,6 +50,8 @@ LONGEST_TTL = 3600
 DENIAL_TTL = 30
 """Seconds for which a name that does not exist is kept, at most (upstream servers say less or more)."""
 MAX_CONCURRENT = 1000
+_CACHE_WITHOUT_EFFECT = frozenset(("prefetch", "servfail"))
+"""Options of `cache` for what this server always does, or never."""
 _FORWARD_WITHOUT_EFFECT = frozenset(("expire", "health_check", "max_fails", "policy", "prefer_udp"))
 """Options of `forward` that only say how servers are chosen: here in order, those that did not answer last."""
 
@@ -158,6 +160,9 @@ def _block(line: _Line, read: Callable[[str], str]) -> Block:
             _hosts(block, plugin, arguments, read)
         elif name not in WITHOUT_EFFECT:
             raise CorefileError(f"line {plugin.number}: the plugin {name!r} is not known here")
+    for plugin in line.below:
+        if plugin.words[0] == "cache":
+            _check_disabled(block, plugin)
     if block.autopath and not block.cluster_zone:
         raise CorefileError(f"line {line.number}: autopath @kubernetes without the plugin kubernetes")
     return block
@@ -215,17 +220,45 @@ def _forward(block: Block, plugin: _Line, arguments: list[str], read: Callable[[
 
 
 def _cache(block: Block, plugin: _Line, arguments: list[str]) -> None:
-    """`cache [TTL]`, with `success CAPACITY [TTL]` and `denial CAPACITY [TTL]` below; the capacity is always ours."""
-    if arguments:
-        block.longest_ttl = block.denial_ttl = _number(plugin, arguments, LONGEST_TTL)
+    """`cache [TTL] [ZONES]`, with `success CAPACITY [TTL [MINTTL]]` and `denial` likewise below.
+
+    The capacity is always ours, and no answer is kept for longer than its server allows, which MINTTL could ask for.
+    """
+    if arguments and not arguments[0].isdigit():
+        arguments = ["", *arguments]
+    for word in arguments[1:]:
+        zone = word.lower().strip(".")
+        if zone and not all(each == zone or each.endswith(f".{zone}") for each in block.zones):
+            raise CorefileError(f"line {plugin.number}: cache for {zone} alone takes a server block of its own")
+    if arguments and arguments[0]:
+        block.longest_ttl = block.denial_ttl = _longest(plugin, arguments[0])
     for option in plugin.below:
-        name, numbers = option.words[0], option.words[2:]
-        if name == "success" and numbers:
-            block.longest_ttl = _number(option, numbers, LONGEST_TTL)
-        elif name == "denial" and numbers:
-            block.denial_ttl = _number(option, numbers, LONGEST_TTL)
-        elif name not in ("success", "denial", "prefetch"):
+        name, numbers = option.words[0], option.words[1:]
+        if name in ("success", "denial"):
+            found = [_longest(option, each) for each in numbers]
+            if not 1 <= len(found) <= 3:
+                raise CorefileError(f"line {option.number}: {name} takes a capacity, a TTL and a least TTL")
+            if len(found) > 1 and name == "success":
+                block.longest_ttl = found[1]
+            elif len(found) > 1:
+                block.denial_ttl = found[1]
+        elif name != "disable" and name not in _CACHE_WITHOUT_EFFECT:
             raise CorefileError(f"line {option.number}: cache has no option {name!r} here")
+
+
+def _check_disabled(block: Block, plugin: _Line) -> None:
+    """`cache { disable success|denial ZONES }`: names of the cluster are never kept, of others they always are."""
+    for option in plugin.below:
+        if option.words[0] == "disable":
+            zones, own = [each.lower().strip(".") for each in option.words[2:]], block.cluster_zone
+            if not zones or not own or not all(each == own or each.endswith(f".{own}") for each in zones):
+                raise CorefileError(
+                    f"line {option.number}: cache has no option 'disable' here but for the cluster's zone"
+                )
+
+
+def _longest(line: _Line, text: str) -> int:
+    return min(_number(line, [text], 10**9 - 1), LONGEST_TTL)
 
 
 def _server(plugin: _Line, word: str) -> tuple[str, int]:

@@ -16,7 +16,9 @@ def is_due(mode: str, attributes: Attributes, now: int) -> bool:
     """Whether a read at `now` is to be noted: with strictatime once a second, for each note is a transaction."""
     age = now - attributes.atime
     if mode == "relatime":
-        return attributes.atime <= max(attributes.mtime, attributes.ctime) or age >= DAY
+        changed = max(attributes.mtime, attributes.ctime)
+        # A change that is dated later than now, by another clock, stays newer than any note for a while.
+        return age >= DAY or (attributes.atime <= changed and (changed <= now or age >= SECOND))
     return mode == "strictatime" and age >= SECOND
 
 

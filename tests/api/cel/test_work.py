@@ -65,6 +65,8 @@ def test_what_takes_much_memory_or_time_is_stopped_before(expression: str) -> No
         ("size(lists.range(50) + lists.range(51))", 101, 125 + 101),
         ("lists.range(50).map(i, i) == lists.range(50).map(i, i)", True, 1449),
         ("cel.bind(a, lists.range(200), a == a)", True, 243 + 201),
+        ("lists.range(600).distinct().size() > 0", True, 721224),
+        ("cel.bind(a, lists.range(750), sets.contains(a, a))", True, 564024),
     ],
 )
 def test_little_work_costs_what_it_costs_upstream_and_more_its_elements(

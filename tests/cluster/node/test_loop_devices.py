@@ -29,6 +29,9 @@ def test_the_devices_of_a_node_are_detached_and_no_others(tmp_path: Path) -> Non
             image.parent.mkdir(parents=True)
             image.write_bytes(bytes(1 << 20))
             devices[image] = losetup("--find", "--show", image)
+        dangling = tmp_path / "node-1/lib-kubelet/plugins/other/volumes/pvc-1/disk.img"
+        dangling.parent.mkdir(parents=True)
+        dangling.symlink_to("nowhere")
         assert loop_devices.release(tmp_path / "node-1") == []
         assert losetup("--associated", own) == ""
         assert losetup("--associated", other).startswith(f"{devices[other]}:")

@@ -30,7 +30,7 @@ class _Runtime:
         return cri.StopContainerResponse()
 
     async def pull_image(self, request: Any) -> Any:
-        raise CRIError("Unknown", "no such host")
+        raise CRIError("NotFound", "no such image")
 
     async def container_status(self, request: Any) -> Any:
         raise CRIError("NotFound", "it is gone")
@@ -63,7 +63,7 @@ async def test_what_changes_something_and_what_fails_is_logged(lines: list[str])
     await runtime.stop_container(cri.StopContainerRequest(container_id="c1", timeout=30))
     await runtime.version(cri.VersionRequest())
     pull = cri.PullImageRequest(image=cri.ImageSpec(image="web:1"), auth=cri.AuthConfig(password="hidden"))
-    with pytest.raises(CRIError, match="no such host"):
+    with pytest.raises(CRIError, match="no such image"):
         await runtime.pull_image(pull)
     with pytest.raises(CRIError, match="gone"):
         await runtime.container_status(cri.ContainerStatusRequest(container_id="c1"))
@@ -72,7 +72,7 @@ async def test_what_changes_something_and_what_fails_is_logged(lines: list[str])
         '"RunPodSandbox" pod="shop/web" sandboxID="s1" took="0.001s"',
         '"CreateContainer" pod="shop/web" container="main" sandboxID="s1" containerID="c1" took="0.001s"',
         '"StopContainer" containerID="c1" timeout="30s" took="0.001s"',
-        '"PullImage failed" err="no such host" image="web:1" took="0.001s"',
+        '"PullImage failed" err="no such image" image="web:1" took="0.001s"',
     ]
 
 

@@ -23,6 +23,7 @@ from pybernetes.api.core.v1 import (
 )
 from pybernetes.api.meta.v1 import ObjectMeta
 from pybernetes.client.clock import FakeClock
+from pybernetes.kubelet.container import downward_api as fields
 from pybernetes.kubelet.node.facts import NodeFacts
 from pybernetes.kubelet.service_account_tokens import Tokens
 from pybernetes.kubelet.volumes import config_map, contents, downward_api, projected
@@ -97,3 +98,24 @@ async def test_all_volumes_of_a_pod_are_bounded_and_small_files_count_as_pages(
         await config_map.set_up(host, POD, _config_map("v4", "keys"))
     other = Pod(metadata=ObjectMeta(name="other", namespace="shop", uid="u2"))
     await config_map.set_up(host, other, _config_map("v4", "keys"))
+
+
+def test_one_small_key_of_a_large_object_costs_that_key() -> None:
+    large = {"large": "eA==" * 1000, "small": "eA=="}
+    assert config_map.selected(large, [KeyToPath(key="small", path="a")] * 3) == [("small", "eA==")]
+    assert config_map.selected(large, []) == list(large.items())
+
+
+def test_a_map_that_many_items_show_is_formatted_once(monkeypatch: pytest.MonkeyPatch, host: Host) -> None:
+    formatted: list[int] = []
+
+    def format_map(values: dict[str, str]) -> str:
+        formatted.append(len(values))
+        return "text"
+
+    monkeypatch.setattr(fields, "format_map", format_map)
+    field = ObjectFieldSelector(field_path="metadata.annotations")
+    items = [DownwardAPIVolumeFile(path=f"f{number}", field_ref=field) for number in range(50)]
+    pod = Pod(metadata=ObjectMeta(name="web", annotations={"a": "1"}))
+    assert len(downward_api.collect(host, pod, items, 0o644)) == 50
+    assert formatted == [1]

@@ -58,7 +58,11 @@ def _replaced(args: Sequence[Any]) -> int:
 
 
 def _each_with_each(args: Sequence[Any]) -> int:
-    return units(args[0]) * len(args[-1])
+    """The cost of comparing each element with each beyond the product of the lengths, which upstream charges itself."""
+    found = units(args[0]) * len(args[-1])
+    if found > MOST:
+        raise CostLimitExceeded
+    return found - len(args[0]) * len(args[-1])
 
 
 _BY_OVERLOAD: dict[str, Work] = {

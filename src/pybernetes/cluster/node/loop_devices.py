@@ -5,6 +5,7 @@ A device is known by the file behind it, by device and inode: its path is that o
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import struct
@@ -20,7 +21,11 @@ DISKS: Final = "lib-kubelet/plugins/*/volumes/*/disk.img"
 
 def release(node: Path) -> list[str]:
     """Detach the devices of the images in a node's folder; answers what could not be detached."""
-    files = {(found.st_dev, found.st_ino) for found in (os.stat(each) for each in node.glob(DISKS))}
+    files = set()
+    for each in node.glob(DISKS):
+        with contextlib.suppress(OSError):
+            found = each.stat()
+            files.add((found.st_dev, found.st_ino))
     left = []
     for entry in Path("/sys/block").glob("loop*/loop") if files else ():
         device = f"/dev/{entry.parent.name}"

@@ -21,7 +21,7 @@ CHANGING: Final = (
     *("update_container_resources", "reopen_container_log", "pull_image", "remove_image"),
 )
 _USUAL: Final = ("NotFound",)
-"""Codes of errors that a kubelet expects when something is gone."""
+"""Codes of errors that a kubelet expects when something is gone; of an image that is pulled it is news."""
 log = logging.getLogger(__name__)
 
 
@@ -45,7 +45,7 @@ def _logged(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         try:
             response = await function(request)
         except CRIError as error:
-            if error.code not in _USUAL:
+            if error.code not in _USUAL or name == "pull_image":
                 klog.error(log, error.message, f"{verb} failed", **facts(request), took=_since(begin))
             raise
         klog.info(log, verbosity, verb, **facts(request), **made(response), took=_since(begin))

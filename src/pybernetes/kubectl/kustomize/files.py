@@ -123,8 +123,9 @@ class Repository:
         cleanup.append(lambda: shutil.rmtree(folder, ignore_errors=True))
         steps = [
             ["init"],
-            ["remote", "add", "origin", self.url],
-            ["fetch", "--depth=1", "origin", self.ref or "HEAD"],
+            # After -- nothing is an option: `?ref=--upload-pack=COMMAND` of a base would run the command.
+            ["remote", "add", "--", "origin", self.url],
+            ["fetch", "--depth=1", "--", "origin", self.ref or "HEAD"],
             ["checkout", "FETCH_HEAD"],
         ]
         if self._submodules:

@@ -83,8 +83,13 @@ class Schema:
 
     def _resolve(self, value: Any) -> Object:
         assert self._definitions is not None
+        seen: set[str] = set()
         while isinstance(value, dict) and "$ref" in value:
-            value = self._definitions.get(str(value["$ref"]).removeprefix("#/definitions/"))
+            name = str(value["$ref"]).removeprefix("#/definitions/")
+            if name in seen:
+                return {}
+            seen.add(name)
+            value = self._definitions.get(name)
         return value if isinstance(value, dict) else {}
 
 

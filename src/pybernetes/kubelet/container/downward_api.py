@@ -43,9 +43,9 @@ def metadata_field(pod: Pod, path: str) -> str:
         return (values or {}).get(key, "")
     match path:
         case "metadata.annotations":
-            return format_map(metadata.annotations or {})
+            return _format_once(metadata.annotations or {})
         case "metadata.labels":
-            return format_map(metadata.labels or {})
+            return _format_once(metadata.labels or {})
         case "metadata.name":
             return metadata.name or ""
         case "metadata.namespace":
@@ -112,6 +112,17 @@ def resource_value(
 def format_map(values: Mapping[str, str]) -> str:
     """One `key="value"` a line, sorted."""
     return "\n".join(f"{key}={quote(value)}" for key, value in sorted(values.items()))
+
+
+_formatted: tuple[Mapping[str, str], str] = {}, ""
+
+
+def _format_once(values: Mapping[str, str]) -> str:
+    """`format_map`; the last one is kept, because hundreds of a pod's items may show the same map."""
+    global _formatted
+    if _formatted[0] is not values:
+        _formatted = values, format_map(values)
+    return _formatted[1]
 
 
 def split_subscript(path: str) -> tuple[str, str | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pybernetes.api.core.v1 import ConfigMap, ConfigMapVolumeSource, KeyToPath, Pod, Volume
@@ -32,9 +32,16 @@ async def collect(
     if default_mode is None:
         raise ValueError(NO_MODE)
     found = await fetch(host, pod, ConfigMap, name, optional=optional)
-    data = {key: value.encode(errors="surrogatepass") for key, value in (found.data or {}).items()}
-    data = {key: base64.b64decode(value) for key, value in (found.binary_data or {}).items()} | data
+    items = list(items)
+    data = {key: value.encode(errors="surrogatepass") for key, value in selected(found.data, items)}
+    data = {key: base64.b64decode(value) for key, value in selected(found.binary_data, items)} | data
     return project(data, items, default_mode, optional, "configmap references non-existent config key: {}")
+
+
+def selected(values: Mapping[str, str] | None, items: list[KeyToPath]) -> list[tuple[str, str]]:
+    """The keys that `items` name, else all: a volume may name one small key of a large object many times."""
+    names = {each.key or "" for each in items}
+    return [(key, value) for key, value in (values or {}).items() if not items or key in names]
 
 
 def project(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from pybernetes.api import errors
@@ -33,6 +34,7 @@ async def collect(host: Host, pod: Pod, source: ProjectedVolumeSource) -> Payloa
     wrong: list[str] = []
     size = 0
     for each in source.sources or ():
+        await asyncio.sleep(0)  # other pods and the node's heartbeat have their turns between thousands of sources
         try:
             added = await _collect(host, pod, each, source.default_mode)
         except (errors.APIError, OSError, ValueError, TokenError) as error:

@@ -10,7 +10,7 @@ from pybernetes.api.core.v1 import KeyToPath, Pod, Secret, SecretVolumeSource, V
 
 from .atomic_writer import Payload
 from .base import MountedVolume
-from .config_map import project
+from .config_map import project, selected
 from .contents import NO_MODE, fetch, show
 from .host import Host
 
@@ -33,5 +33,6 @@ async def collect(
     if default_mode is None:
         raise ValueError(NO_MODE)
     found = await fetch(host, pod, Secret, name, optional=optional)
-    data = {key: base64.b64decode(value) for key, value in (found.data or {}).items()}
+    items = list(items)
+    data = {key: base64.b64decode(value) for key, value in selected(found.data, items)}
     return project(data, items, default_mode, optional, "references non-existent secret key: {}")

@@ -32,8 +32,8 @@ _ICMPV6, _FIRST_NEIGHBOR, _LAST_NEIGHBOR = b"\x3a", b"\x82", b"\x8f"
 """ICMPv6 from multicast listener queries (130) to reports (143): neighbor discovery, which has to work on bridges."""
 _ACTIONS = {ACCEPT: e.ACCEPT, DENY: e.DROP, PASS: e.RETURN}
 _LINK_LOCAL, _LINK_LOCAL_MASK = b"\xfe\x80" + bytes(14), b"\xff\xc0" + bytes(14)
-_NOT_UNICAST = {4: b"\xe0" + bytes(3), 16: b"\xff" + bytes(15)}
-"""By the length of an address the bits that multicast has, and the broadcast 255.255.255.255."""
+_MULTICAST = {4: (b"\xf0" + bytes(3), b"\xe0" + bytes(3)), 16: (b"\xff" + bytes(15), b"\xff" + bytes(15))}
+"""By the length of an address the mask and the bits of multicast addresses."""
 Expressions = list[bytes]
 
 
@@ -113,8 +113,10 @@ class Family:
                 masked = e.bitwise(register, _LINK_LOCAL_MASK)
                 yield [address, masked, e.compare(register, _LINK_LOCAL), drop]
         of_pod = [source, e.lookup(KNOWN, register)]
-        bits = _NOT_UNICAST[self.length]
-        yield [*of_pod, target, e.bitwise(register, bits), e.compare(register, bits), drop]
+        mask, bits = _MULTICAST[self.length]
+        yield [*of_pod, target, e.bitwise(register, mask), e.compare(register, bits), drop]
+        if self.number == e.IPV4:
+            yield [*of_pod, target, e.compare(register, b"\xff" * 4), drop]
         yield [*of_pod, target, e.lookup(BROADCASTS, register), drop]
 
     def pod_chain(self, policies: Iterable[str], admin: str = "", baseline: str = "") -> list[Expressions]:

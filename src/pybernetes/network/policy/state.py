@@ -454,7 +454,7 @@ class PolicyState:
     def _count_broadcasts(self, by: int) -> None:
         for family in self.families:
             for last in (each[1] for each in self._ranges):
-                if len(last) == family.length:
+                if len(last) == family.length == 4:  # IPv6 has no broadcasts: a pod may have the last address
                     self.content[family.name].count(chains.BROADCASTS, last, by)
 
 

@@ -7,6 +7,7 @@ answer is wanted, or raises OSError. Permissions were checked by the kernel.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from errno import EINVAL, ENODATA, ENOSYS, ENOTSUP, ERANGE
 from typing import NamedTuple
@@ -21,6 +22,8 @@ from pybernetes.objectfs.volume import Volume
 
 MOST_TIME = (1 << 63) - 1
 """Nanoseconds that an inode can have: the year 2262. Later times become this, as on other file systems."""
+SYNC_WITHOUT_STORE = 30.0
+"""Seconds after which sync(2) gives up while objects cannot be written: each has long retries of its own."""
 # Where the mount's metrics are, for `stats`: an attribute of its root that is not listed.
 METRICS = b"objectfs.metrics"
 
@@ -234,11 +237,14 @@ def fsyncdir(fs: FileSystem, header: Header, arguments: memoryview) -> bytes:
 
 def syncfs(fs: FileSystem, header: Header, arguments: memoryview) -> bytes:
     failed: OSError | None = None
+    end = time.monotonic() + SYNC_WITHOUT_STORE
     for inode in fs.volume.writer.inodes():
         try:
             fs.volume.flush(inode)
         except OSError as error:
             failed = error
+            if time.monotonic() > end:
+                break
     fs.volume.engine.sync()
     if failed is not None:
         raise failed
