@@ -240,7 +240,7 @@ CLASS_DOCS: dict[str, dict[str, str]] = {
         "CSINode": "Which storage drivers run on a node.",
         "CSIStorageCapacity": "How much storage a driver has left, and where.",
         "StorageClass": "How claims of this class get their volumes.",
-        "VolumeAttachment": "A volume that is, or shall be, attached to a node.",
+        "VolumeAttachment": "A request to attach a volume to a node, and its status.",
         "VolumeAttributesClass": "Attributes of a volume that can change while it is in use.",
     },
 }

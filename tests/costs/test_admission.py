@@ -24,7 +24,7 @@ from pybernetes.api import scheme
 from pybernetes.api.errors import APIError
 from pybernetes.api.resources import Resource
 from pybernetes.api.times import SystemClock
-from pybernetes.apiserver.admission.plugin import CREATE, UPDATE, Attributes
+from pybernetes.apiserver.admission.plugin import CREATE, UPDATE, Attributes, Chain
 from pybernetes.apiserver.admission.plugins import PLUGINS, chain
 from pybernetes.apiserver.registry.registry import Registry
 from pybernetes.store.cache import Cache
@@ -73,7 +73,7 @@ async def admission() -> AsyncIterator[Registry]:
     await store.start()
     cache = Cache(store, [each.storage_prefix for each in scheme.resources() if each.stored])
     await cache.start()
-    registry = Registry(cache, SystemClock())
+    registry = Registry(cache, SystemClock(), Chain([]))
     names = [each.name for each in PLUGINS if each.place and each.name not in ELSEWHERE]
     for plural, document in (("namespaces", PLACE), ("limitranges", LIMITS), ("resourcequotas", QUOTA)):
         objects = registry.store("", "v1", plural)

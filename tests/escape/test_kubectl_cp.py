@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from escape.images import entry
 
+from pybernetes.kubectl import websocket
 from pybernetes.kubectl.commands import cp
 from pybernetes.kubectl.errors import CLIError
 
@@ -33,10 +34,11 @@ def archive(entries: list[tuple[Any, bytes]]) -> bytes:
 def copy(monkeypatch: pytest.MonkeyPatch, content: bytes, source: str, target: Path) -> str:
     """What kubectl complained of."""
     told: list[str] = []
-    flags = SimpleNamespace(on=lambda name: False, text=lambda name: "")
-    context = SimpleNamespace(err=told.append, flags=flags)
-    monkeypatch.setattr(cp, "_session", lambda *_: SimpleNamespace(close=lambda: None))
-    monkeypatch.setattr(cp, "_finish", lambda _, sink: sink.write(content))
+    flags = SimpleNamespace(on=lambda name: False, text=lambda name: "", number=lambda name: 0)
+    context = SimpleNamespace(err=told.append, out=told.append, flags=flags)
+    messages = iter([(websocket.STDOUT, content), (websocket.ERROR, b'{"status": "Success"}')])
+    session = SimpleNamespace(close=lambda: None, receive=lambda: next(messages))
+    monkeypatch.setattr(cp, "_session", lambda *_: session)
     try:
         cp._download(context, ("pod", source), str(target))  # type: ignore[arg-type]
     except CLIError as error:

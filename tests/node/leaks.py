@@ -23,7 +23,8 @@ FOLDERS = ("/var/lib/kubelet/pods", "/var/log/pods", "/var/log/containers", "/ru
 """What has something of each pod in it."""
 
 OF_OTHER_TESTS = re.escape(tempfile.gettempdir()) + r"/tmp\w+/hung|/run/netns(/.*)?"
-"""The mounts of tests/hung_mount.py, and of `ip netns` on the machine."""
+OF_OTHER_TESTS += "|" + re.escape(tempfile.gettempdir()) + "/pytest-of-[^/]+/.*"
+"""The mounts of tests/hung_mount.py, of `ip netns` on the machine, and below `tmp_path`, where nodes have nothing."""
 
 LAUNCHER = "pybernetes.cri.embedded.launcher"
 """What a launcher is called with."""

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from pybernetes.cluster.node.joining import Nodes
 
 READY_TIMEOUT = 100.0
+FULL_DISK_TIMEOUT = 10.0
+"""Seconds that a component may take to be ready on a disk without room, where it can only fail."""
+FULL = 16384
+"""Bytes of room below which a disk counts as full."""
 POLL = 0.01
 LOG_LINES = 15
 LITTLE_ROOM = 1 << 20
@@ -223,7 +227,7 @@ def _wait(
     """Yields a line for each component that becomes ready; raises with the end of its log if one does not."""
     waiting = {part.name: part for part in parts}
     first = 0
-    deadline = time.monotonic() + READY_TIMEOUT
+    begin = time.monotonic()
     while waiting:
         for event, name, detail in events.read(POLL):
             if event == "started" and name == parts[0].name:
@@ -239,14 +243,13 @@ def _wait(
                 if part is parts[0] and first:
                     _prefer(first, more=False)
                 yield f"{part.title} is ready"
-        if waiting and time.monotonic() > deadline:
+        limit = READY_TIMEOUT
+        if waiting and time.monotonic() - begin > FULL_DISK_TIMEOUT and _room(layout) < FULL:
+            limit = FULL_DISK_TIMEOUT
+        if waiting and time.monotonic() - begin > limit:
             name, part = next(iter(waiting.items()))
-            raise _failure(
-                layout,
-                name,
-                f"the {part.title} is not ready after {READY_TIMEOUT:.0f} s ({part.ready.trouble})",
-                offsets,
-            )
+            trouble = f"the {part.title} is not ready after {limit:.0f} s ({part.ready.trouble})"
+            raise _failure(layout, name, trouble, offsets)
 
 
 def _prefer(group: int, *, more: bool = True) -> None:
@@ -270,12 +273,17 @@ def _failure(layout: Layout, name: str, what: str, offsets: dict[str, int]) -> C
         if _size(log) >= offsets.get(name, 0):  # Else the supervisor has begun a new file.
             file.seek(offsets.get(name, 0))
         lines.extend(file)
-    disk = os.statvfs(layout.data)
-    free = disk.f_bavail * disk.f_frsize
+    free = _room(layout)
     tail = "".join(f"\n    {line.rstrip()}" for line in lines) or " nothing"
     if free <= LITTLE_ROOM:
         what += f"; its disk has room for {free} bytes"
     return ClusterError(f"{what}; {log} says:{tail}")
+
+
+def _room(layout: Layout) -> int:
+    """The bytes that the disk of the cluster's data has room for."""
+    disk = os.statvfs(layout.data)
+    return disk.f_bavail * disk.f_frsize
 
 
 def _size(path: Path) -> int:

@@ -48,9 +48,9 @@ class Registry:
         """The node port of the Service `kubernetes`; 0 = it has none."""
         self.component_health: dict[str, int] = {}
         """Ports of this machine at which other components serve /healthz, by name; the rest is at upstream's."""
-        self.publishes_endpoints = True
         self.records = False
         """Whether spans of requests and components are kept (`--trace-dir`)."""
+        self.publishes_endpoints = True
         """Whether this server puts itself into the endpoints of that Service."""
         self.collects_garbage = True
         """Whether a garbage collector runs that removes its finalizers."""
